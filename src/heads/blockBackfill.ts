@@ -1,6 +1,7 @@
 import type { RingBlock } from "../core/heads.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import { readLinked, type SealedBlock } from "../nodes/blockReads.ts";
+import { Breaker } from "../nodes/nodeFailures.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { untilWrong } from "./announcedBlocks.ts";
 import { type BlockRing, RING_BLOCKS } from "./blockRing.ts";
@@ -20,6 +21,7 @@ export interface Background {
 export interface BackfillOptions extends Background {
   /** The nodes that are read if the leader does not have the blocks. */
   readonly others: () => readonly UpstreamNode[];
+  readonly nowMs: () => number;
   /** Whether the newest blocks are being read: they come first. */
   readonly isBusy: () => boolean;
   /** Blocks of an earlier process or chain. They are added instead of being read, once the ring links to them. */
@@ -62,6 +64,8 @@ export class KnownAncestors {
 /** The ring is filled down to this depth at the start. */
 const START_BLOCKS = 300;
 const PERIOD_MS = 1_000;
+/** A node that lacks the blocks, or returns errors, is asked ever more seldom, and then for one block. */
+const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 60_000 };
 const BATCH_BLOCKS = 50;
 const IDLE_PERIOD_MS = 24_000;
 const IDLE_BATCH_BLOCKS = 2;
@@ -76,24 +80,44 @@ const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number 
 
 /** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
 export const createBlockBackfill = (options: BackfillOptions): void => {
-  const { canonical, pause, signal, isIdle, leader, others, isBusy, known } = options;
+  const { canonical, pause, signal, isIdle, leader, others, nowMs, isBusy, known } = options;
+  const breakers = new Map<UpstreamNode, Breaker>();
+
+  const breakerOf = (node: UpstreamNode): Breaker => {
+    const breaker = breakers.get(node) ?? new Breaker({ ...BACKOFF, nowMs });
+    breakers.set(node, breaker);
+    return breaker;
+  };
+
+  /** Returns the number of blocks that are read from a node at once. */
+  const batchOf = (node: UpstreamNode, ring: BlockRing): number => {
+    if (breakerOf(node).needsProbe) {
+      return 1;
+    }
+    const perSecond = node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY;
+    const affordable = Math.max(1, Math.floor(perSecond * BUDGET_SHARE));
+    const gap = known.gapBelow(ring) ?? BATCH_BLOCKS;
+    return Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, gap);
+  };
 
   /** Returns whether the node has the blocks below the ring. */
   const fillFrom = async (node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> => {
-    const affordable = Math.max(
-      1,
-      Math.floor((node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY) * BUDGET_SHARE),
-    );
-    const gap = known.gapBelow(ring) ?? BATCH_BLOCKS;
-    const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, missing, gap);
+    const breaker = breakerOf(node);
+    const wanted = Math.min(batchOf(node, ring), missing);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;
     const top = ring.at(ring.oldest)?.parentHash ?? ZERO_HASH;
+    breaker.begin();
     const linked = await readLinked(node, { from: from > 0n ? from : 0n, to }, top, signal).catch(() => []);
     const blocks = untilWrong(linked, ring);
     const isFilled = blocks.length > 0 && canonical.fill(blocks.toReversed());
     if (isFilled && canonical.ring !== undefined) {
       fillKnown(canonical.ring);
+    }
+    if (isFilled) {
+      breaker.succeeded();
+    } else {
+      breaker.failed();
     }
     return isFilled;
   };
@@ -110,7 +134,7 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
     if (!first || !ring || ring.oldest === 0n || missing <= 0 || isBusy() || fillKnown(ring)) {
       return;
     }
-    for (const node of [first, ...others()]) {
+    for (const node of [first, ...others()].filter((each) => breakerOf(each).available)) {
       if ((await fillFrom(node, ring, missing)) || canonical.ring !== ring) {
         return;
       }

@@ -85,20 +85,20 @@ export interface ChainIdentityOptions {
   readonly onWrongChain?: ((error: ChainMismatchError) => void) | undefined;
 }
 
-/** Period of the checks of a node that never answered. */
-const UNREACHED_PERIOD_MS = 1_000;
 /** A node that never answered is logged at this interval. */
 const UNREACHED_LOG_MS = 60_000;
 const PERIOD_MS = 30_000;
-/** Delay before the first check of a suspended node. It doubles with each check, up to PERIOD_MS. */
-const FIRST_SUSPENDED_MS = 1_000;
+/** Delay before the first check of a node that is suspended, or that never answered. It doubles with each check. */
+const FIRST_RETRY_MS = 1_000;
+/** The longest delay for a node that never answered: it may just be starting. */
+const MAX_UNREACHED_MS = 10_000;
 /** A node that is suspended again within this time keeps its last delay: its load balancer may alternate between chains. */
 const FLAPPING_MS = 120_000;
 
 interface WatchedNode {
   /** The chain id and genesis for which the node is suspended, as text. */
   suspendedFor: string | undefined;
-  suspendedMs: number;
+  retryMs: number;
   suspendedAtMs: number;
   isFollowed: boolean;
   wake: AbortController;
@@ -226,7 +226,7 @@ export class ChainIdentity {
       watched.suspendedFor = suspendedFor;
       const nowMs = performance.now();
       if (nowMs - watched.suspendedAtMs > FLAPPING_MS) {
-        watched.suspendedMs = FIRST_SUSPENDED_MS;
+        watched.retryMs = FIRST_RETRY_MS;
       }
       watched.suspendedAtMs = nowMs;
       watched.wake.abort();
@@ -280,11 +280,12 @@ export class ChainIdentity {
     const { signal } = this.#options;
     do {
       watched.wake = new AbortController();
-      const isUnreached = kind === "unknown" && !watched.isFollowed;
-      const forMs =
-        watched.suspendedFor !== undefined ? watched.suspendedMs : isUnreached ? UNREACHED_PERIOD_MS : PERIOD_MS;
-      if (watched.suspendedFor !== undefined) {
-        watched.suspendedMs = Math.min(watched.suspendedMs * 2, PERIOD_MS);
+      const isSuspended = watched.suspendedFor !== undefined;
+      const isUnreached = !isSuspended && kind === "unknown" && !watched.isFollowed;
+      const isRetried = isSuspended || isUnreached;
+      const forMs = isRetried ? watched.retryMs : PERIOD_MS;
+      if (isRetried) {
+        watched.retryMs = Math.min(forMs * 2, isUnreached ? MAX_UNREACHED_MS : PERIOD_MS);
       }
       await systemClock.sleep(forMs, AbortSignal.any([signal, watched.wake.signal]));
     } while (watched.wake.signal.aborted && !signal.aborted);
@@ -293,7 +294,7 @@ export class ChainIdentity {
 
 const newWatchedNode = (): WatchedNode => ({
   suspendedFor: undefined,
-  suspendedMs: FIRST_SUSPENDED_MS,
+  retryMs: FIRST_RETRY_MS,
   suspendedAtMs: Number.NEGATIVE_INFINITY,
   isFollowed: false,
   wake: new AbortController(),

@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import { readBlock, readBlocks } from "../nodes/blockReads.ts";
+import { Breaker } from "../nodes/nodeFailures.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
 import type { CanonicalChain, Finality } from "./canonicalChain.ts";
@@ -32,6 +33,7 @@ const PERIOD_MS = 12_000;
  */
 const IDLE_PERIOD_MS = 24_000;
 const FIRST_PERIOD_MS = 500;
+const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 60_000 };
 
 /** The errors of a node that has no such block or does not know the tag. Any other error says nothing about it. */
 const NO_BLOCK: ReadonlySet<NodeErrorKind> = new Set([
@@ -53,11 +55,16 @@ const PASSING: ReadonlySet<NodeErrorKind> = new Set([
   "unreachable",
 ]);
 
-/** Reads what a node reports for each tag. */
-const readTags = async (
-  node: UpstreamNode,
-  signal: AbortSignal,
-): Promise<readonly (BlockId | NodeError | undefined)[]> => {
+/** What a node reports for each of TAGS. */
+type Tags = readonly (BlockId | NodeError | undefined)[];
+
+/** A node that was asked, with its last response. */
+interface AskedNode {
+  readonly breaker: Breaker;
+  last: Tags;
+}
+
+const readTags = async (node: UpstreamNode, signal: AbortSignal): Promise<Tags> => {
   try {
     const blocks = await readBlocks(node, TAGS, signal);
     return blocks.map((block) => (block instanceof NodeError ? block : block?.block));
@@ -120,6 +127,7 @@ class TagSupport {
 export class FinalityFollower {
   readonly #options: FinalityFollowerOptions;
   readonly #support = { safe: new TagSupport(), finalized: new TagSupport() };
+  readonly #asked = new Map<UpstreamNode, AskedNode>();
 
   constructor(options: FinalityFollowerOptions) {
     this.#options = options;
@@ -154,9 +162,9 @@ export class FinalityFollower {
   }
 
   async #readTags(canonical: CanonicalChain): Promise<void> {
-    const { reporters, signal, clock, blockTimeMs, reporter } = this.#options;
+    const { reporters, clock, blockTimeMs, reporter } = this.#options;
     const { nodes, required } = reporters();
-    const responses = await Promise.all(nodes.map(async (node) => ({ node, tags: await readTags(node, signal) })));
+    const responses = await Promise.all(nodes.map(async (node) => ({ node, tags: await this.#tagsOf(node) })));
     const tags = await Promise.all(
       TAGS.map((tag, index) => {
         const support = this.#support[tag];
@@ -179,6 +187,28 @@ export class FinalityFollower {
     );
     const [safe, finalized] = tags;
     canonical.setTags({ safe, finalized });
+  }
+
+  /** Reads the tags of a node. A node that returns errors is asked ever more seldom: in between, its last ones count. */
+  async #tagsOf(node: UpstreamNode): Promise<Tags> {
+    const { signal, clock } = this.#options;
+    let asked = this.#asked.get(node);
+    if (asked === undefined) {
+      asked = { breaker: new Breaker({ ...BACKOFF, nowMs: () => clock.nowMs() }), last: [] };
+      this.#asked.set(node, asked);
+    }
+    const { breaker } = asked;
+    if (!breaker.available) {
+      return asked.last;
+    }
+    breaker.begin();
+    asked.last = await readTags(node, signal);
+    if (asked.last.some((tag) => tag instanceof NodeError && !NO_BLOCK.has(tag.kind))) {
+      breaker.failed();
+    } else {
+      breaker.succeeded();
+    }
+    return asked.last;
   }
 
   /** Returns the highest block that `required` origins report at or above, if it is above `before`. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { parseSealedBlock, readBlock, type SealedBlock } from "../nodes/blockReads.ts";
+import { Breaker } from "../nodes/nodeFailures.ts";
 import { NodeSubscription } from "../nodes/nodeSubscription.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { HeadReporter } from "./headReporter.ts";
@@ -64,6 +65,8 @@ export interface FollowedNodeOptions {
   readonly reporter: Pick<HeadReporter, "onPushState" | "onPushFault">;
 }
 
+/** After a poll that failed, the next one follows later each time. */
+const BACKOFF = { failures: 1, openMs: 1_000, maxOpenMs: 5_000 };
 /** The pause before the next check whether a node is identified, and whether it is used. */
 const SUSPENDED_STEP_MS = 1_000;
 
@@ -76,11 +79,12 @@ export class FollowedNode {
   #foundByFirstPoll = false;
   #pollsSinceHead = 0;
   #pushedMs: number | undefined;
-  #isFailing = false;
+  readonly #breaker: Breaker;
 
   constructor(node: UpstreamNode, options: FollowedNodeOptions) {
     this.node = node;
     this.#options = options;
+    this.#breaker = new Breaker({ ...BACKOFF, nowMs: () => options.clock.nowMs() });
   }
 
   /** Follows the node until the signal is aborted. */
@@ -107,12 +111,21 @@ export class FollowedNode {
       if (head) {
         await this.#onHead(head);
       }
-      this.#isFailing = head === undefined;
+      this.#recordPoll(head !== undefined);
     } catch {
       // The node's breaker and metrics have counted the error. The next poll is the retry.
-      this.#isFailing = true;
+      this.#recordPoll(false);
     }
     onPolled();
+  }
+
+  #recordPoll(isAnswered: boolean): void {
+    if (isAnswered) {
+      // A poll for a client may be early.
+      this.#breaker.reset();
+    } else {
+      this.#breaker.failed();
+    }
   }
 
   async #pollOnSchedule(): Promise<void> {
@@ -131,17 +144,18 @@ export class FollowedNode {
 
   #nextPollMs(): number {
     const { clock, schedule } = this.#options;
-    return nextPollMs(
+    const nowMs = clock.nowMs();
+    const scheduledMs = nextPollMs(
       {
         ...schedule(),
         polledMs: this.#polledMs,
         newHeadMs: this.#newHeadMs,
         foundByFirstPoll: this.#foundByFirstPoll,
         pushedMs: this.#pushedMs,
-        failing: this.#isFailing,
       },
-      clock.nowMs(),
+      nowMs,
     );
+    return Math.max(scheduledMs, nowMs + this.#breaker.retryInMs);
   }
 
   async #onHead(head: SealedBlock): Promise<boolean> {

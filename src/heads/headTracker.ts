@@ -230,7 +230,8 @@ export class HeadTracker {
       this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
     // A ring that grows below would be read for again.
     const isBusy = () => this.#catchingUp !== undefined;
-    createBlockBackfill({ ...background, others, isBusy, known: this.#known });
+    const nowMs = () => this.#clock.nowMs();
+    createBlockBackfill({ ...background, others, nowMs, isBusy, known: this.#known });
     return new FinalityFollower({
       ...background,
       clock: this.#clock,

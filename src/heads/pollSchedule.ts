@@ -16,14 +16,12 @@ export interface PollSchedule {
   readonly native: boolean;
   /** The chain has a feed: its messages are compared with each sealed block. */
   readonly hasFeed: boolean;
-  readonly failing: boolean;
 }
 
 const IDLE_AFTER_MS = 30_000;
 const MIN_STEP_MS = 250;
 /** A block that appears just after a poll must be served within a second, including the time of the next poll. */
 const MAX_STEP_MS = 900;
-const FAILING_STEP_MS = 1_000;
 const MIN_NATIVE_STEP_MS = 100;
 /** A node of an idle chain gets up to 50 calls a minute: 30 polls, and those of finality and backfill. */
 export const IDLE_STEP_MS = 2_000;
@@ -32,14 +30,10 @@ const PUSH_SILENT_BLOCKS = 3;
 
 export const isIdle = (lastRequestMs: number, nowMs: number): boolean => nowMs - lastRequestMs >= IDLE_AFTER_MS;
 
-const stepMs = ({ blockTimeMs, native, failing }: PollSchedule): number => {
-  if (failing) {
-    return FAILING_STEP_MS;
-  }
-  return native
+const stepMs = ({ blockTimeMs, native }: PollSchedule): number =>
+  native
     ? Math.max(MIN_NATIVE_STEP_MS, Math.min(blockTimeMs, MAX_STEP_MS))
     : Math.min(Math.max(blockTimeMs / 4, MIN_STEP_MS), MAX_STEP_MS);
-};
 
 const silenceMs = ({ blockTimeMs }: Pick<PollSchedule, "blockTimeMs">): number =>
   Math.max(PUSH_SILENT_BLOCKS * blockTimeMs, PUSH_MIN_SILENCE_MS);

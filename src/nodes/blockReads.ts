@@ -4,6 +4,7 @@ import { type Node, NodeError } from "../core/node.ts";
 import { formatQuantity, type Hash, isData, isHash, isQuantity, parseData, type Quantity } from "../ethereum/hex.ts";
 import { asText } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
+import type { Breaker } from "./nodeFailures.ts";
 
 /** A sealed block for the block ring, which stores `header` for its newest blocks only. */
 export interface SealedBlock {
@@ -101,17 +102,30 @@ export const readBlocks = async (
  * Reads the blocks of `from` to `to` in descending order; the block at `to` must have the hash `top`.
  * It stops at the first block that is not the parent of the one above it.
  * Such a block comes from a second machine behind the URL, or from a reorganisation during the read.
+ * After errors it reads none for a while, and then only the first one.
  */
 export const readLinked = async (
-  node: Pick<Node, "batch">,
-  range: { readonly from: bigint; readonly to: bigint },
+  node: Pick<Node, "batch"> & { readonly linkReads: Breaker },
+  { from, to }: { readonly from: bigint; readonly to: bigint },
   top: Hash,
   signal: AbortSignal,
 ): Promise<SealedBlock[]> => {
-  const numbers = Array.from({ length: Number(range.to - range.from) + 1 }, (_, index) => range.to - BigInt(index));
+  const { linkReads } = node;
+  if (!linkReads.available) {
+    return [];
+  }
+  const count = linkReads.needsProbe ? 1 : Number(to - from) + 1;
+  const numbers = Array.from({ length: count }, (_, index) => to - BigInt(index));
+  linkReads.begin();
+  const blocks = await readBlocks(node, numbers, signal);
+  if (blocks[0] instanceof NodeError) {
+    linkReads.failed();
+  } else {
+    linkReads.succeeded();
+  }
   const linked: SealedBlock[] = [];
   let hash = top;
-  for (const block of await readBlocks(node, numbers, signal)) {
+  for (const block of blocks) {
     if (block === undefined || block instanceof NodeError || block.block.hash !== hash) {
       break;
     }

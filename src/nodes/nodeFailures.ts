@@ -54,6 +54,16 @@ export class Breaker {
     return this.#openUntilMs === undefined || (this.#isHalfOpen() && !this.#isProbing && !this.#isConfirming);
   }
 
+  /** The time until the next probe; 0 if the breaker is closed. */
+  get retryInMs(): number {
+    return Math.max(0, (this.#openUntilMs ?? 0) - this.#nowMs());
+  }
+
+  /** The breaker is half open: the next request decides whether it closes. */
+  get needsProbe(): boolean {
+    return this.#isHalfOpen();
+  }
+
   /** Records that a request is sent. If the breaker is half open, the request is the probe. */
   begin(): void {
     this.#isProbing = this.#isHalfOpen();

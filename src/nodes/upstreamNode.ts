@@ -9,7 +9,7 @@ import { isClientFault } from "./errorKind.ts";
 import { IdentityGate, type IdentityResult } from "./identityGate.ts";
 import type { Capabilities } from "./nodeCapabilities.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
-import { WrongAnswers } from "./nodeFailures.ts";
+import { Breaker, WrongAnswers } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 import { NodeRefusals } from "./nodeRefusals.ts";
 import { NodeRequests } from "./nodeRequests.ts";
@@ -27,6 +27,9 @@ export interface NodeOptions extends TransportOptions {
   readonly onLie?: (node: string) => void;
 }
 
+/** After three errors in a row, blocks are read one at a time, and ever more seldom. */
+export const LINK_READS = { failures: 3, openMs: 1_000, maxOpenMs: 8_000 };
+
 /** One configured node: one URL, which may be a load balancer with several machines. It is reached over HTTP. */
 export class UpstreamNode implements Node {
   readonly config: NodeConfig;
@@ -40,6 +43,8 @@ export class UpstreamNode implements Node {
   readonly health: NodeHealth;
   /** Whether the node serves the chain. Until it does, only `probe` sends requests. */
   readonly identity: IdentityGate;
+  /** The back-off of reads of linked blocks. */
+  readonly linkReads: Breaker = new Breaker(LINK_READS);
   readonly #telemetry: Telemetry;
   readonly #labels: NodeLabels;
   readonly #peers: () => readonly UpstreamNode[];

@@ -1,5 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
+import { Breaker } from "../nodes/nodeFailures.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { FetchedValues } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
@@ -59,10 +60,14 @@ interface LocalRead extends Pick<RpcResponse, "proof"> {
 }
 
 const AUDIT_INTERVAL_MS = 30_000;
+/** A node that returns no value is audited ever more seldom. */
+const BACKOFF = { failures: 1, openMs: AUDIT_INTERVAL_MS, maxOpenMs: 600_000 };
 /** Known values that one audit compares. Half of them are the most used ones. */
 const MAX_VALUES = 2_000;
 /** A nonce costs as much as 400 other values. */
 const MAX_NONCES = 5;
+
+const NONE: FetchedValues["values"] = new Map();
 
 const decoder = new TextDecoder();
 
@@ -71,6 +76,7 @@ export class StateChecks {
   readonly #options: StateChecksOptions;
   readonly #random: () => number;
   readonly #timer: NodeJS.Timeout;
+  readonly #breakers = new Map<string, Breaker>();
   #isAuditing = false;
   #ticks = 0;
 
@@ -91,13 +97,24 @@ export class StateChecks {
     if (block === undefined || node === undefined) {
       return;
     }
-    const known = this.#choose(block, node.reader);
+    const breaker = this.#breakers.get(node.name) ?? new Breaker(BACKOFF);
+    this.#breakers.set(node.name, breaker);
+    const known = breaker.available ? this.#choose(block, node.reader) : NONE;
     if (known.size === 0 || node.reader.unitsFor([...known.keys()], block) > cost.budget.forAudit) {
       return;
     }
     this.#isAuditing = true;
+    breaker.begin();
     try {
-      await this.#compare("audit", node, known, block);
+      const count = await this.#compare("audit", node, known, block);
+      if (count > 0) {
+        breaker.succeeded();
+      } else {
+        breaker.failed();
+      }
+    } catch (error) {
+      breaker.failed();
+      throw error;
     } finally {
       this.#isAuditing = false;
     }
@@ -132,12 +149,13 @@ export class StateChecks {
     }
   }
 
+  /** Returns the number of values that were compared. */
   async #compare(
     kind: UnitPurpose & ("audit" | "sample"),
     node: ComparedNode,
     known: FetchedValues["values"],
     block: BlockId,
-  ): Promise<void> {
+  ): Promise<number> {
     const { chain, cost, differences, telemetry } = this.#options;
     const { count, difference } = await compareValues(node, known, block, (units) => cost.spend(kind, units));
     cost.onCompared(count);
@@ -147,6 +165,7 @@ export class StateChecks {
     if (difference !== undefined) {
       differences.handle(difference, kind);
     }
+    return count;
   }
 
   #report(err: unknown): void {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { NodeError } from "../../src/core/node.ts";
+import type { Call } from "../../src/jsonrpc/call.ts";
 import { mineFor, trackHeads } from "./trackHeads.ts";
 
 test("an idle chain with 2 s blocks needs at most 50 calls a minute, from the first minute on", async (t) => {
@@ -211,4 +213,60 @@ test("concurrent refreshes share requests and end after 500 ms, and next waits f
   const never = setup.heads.next(leaving.signal);
   leaving.abort();
   await assert.rejects(never);
+});
+
+const fail = (): never => {
+  throw new NodeError("other", "node1", "zorp");
+};
+
+/** Kinds of a node that does not answer calls of our own, with the most calls of ten minutes. */
+const FAILING: Readonly<Record<string, { readonly onCall: (call: Call) => void; readonly most: number }>> = {
+  // Polls every 5 s, and the rest ever more seldom.
+  "each call": { onCall: fail, most: 250 },
+  // The newest block is polled as always.
+  "all but the newest block": { onCall: ({ params: [tag] }) => (tag === "latest" ? undefined : fail()), most: 1_500 },
+};
+
+for (const [name, { onCall, most }] of Object.entries(FAILING)) {
+  for (const blocksPerPeriod of [0, 1, 10]) {
+    test(`a node that has an error for ${name} gets few calls, with ${blocksPerPeriod} new blocks every 2 s`, async (t) => {
+      const setup = await trackHeads(t, { height: 2_000 });
+      const { node, heads, chain, clock } = setup;
+      node.onCall = onCall;
+      node.calls = 0;
+      for (let elapsedMs = 0; elapsedMs < 600_000; elapsedMs += 2_000) {
+        heads.markActive();
+        await clock.advance(2_000);
+        chain.mine(blocksPerPeriod);
+      }
+      assert.ok(node.calls <= most, `${node.calls} calls`);
+      node.onCall = () => undefined;
+      await mineFor(setup, 120_000, 120_000, () => heads.markActive(), 1_000);
+      assert.ok((heads.current()?.latest.number ?? 0n) >= chain.latest.number - 1n);
+      assert.ok((heads.current()?.oldest ?? 0n) <= chain.latest.number - 300n);
+    });
+  }
+}
+
+test("a node that lacks old blocks is asked for them ever more seldom", async (t) => {
+  let asked = 0;
+  const { heads, clock } = await trackHeads(t, {
+    height: 2_000,
+    alter: ([node]) => {
+      const send = node?.send;
+      if (node === undefined || send === undefined) {
+        return;
+      }
+      node.send = async (call, scope) => {
+        const isOld = Number(call.params[0]) < 1_990;
+        asked += isOld ? 1 : 0;
+        return isOld ? new TextEncoder().encode("null") : send(call, scope);
+      };
+    },
+  });
+  for (let elapsedMs = 0; elapsedMs < 600_000; elapsedMs += 1_000) {
+    heads.markActive();
+    await clock.advance(1_000);
+  }
+  assert.ok(asked > 0 && asked < 200, `${asked} blocks`);
 });

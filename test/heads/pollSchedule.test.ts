@@ -12,7 +12,6 @@ const schedule = (more: Partial<PollSchedule> = {}): PollSchedule => ({
   pushedMs: undefined,
   native: false,
   hasFeed: false,
-  failing: false,
   ...more,
 });
 
@@ -30,7 +29,6 @@ const CASES: readonly [string, Partial<PollSchedule>, number][] = [
   ["once per block in mode native", { native: true, polledMs: 12_000, blockTimeMs: 200 }, 12_200],
   ["after three block times without a pushed head", { pushedMs: 10_000 }, 16_000],
   ["after 5 s without a pushed head on a fast chain", { pushedMs: 10_000, blockTimeMs: 200 }, 15_000],
-  ["after 1 s if the node fails", { failing: true, polledMs: 12_000 }, 13_000],
 ];
 
 for (const [name, more, dueMs] of CASES) {

@@ -44,7 +44,9 @@ export const trackHeads = async (
   const ending = new AbortController();
   t.after(() => ending.abort());
   const { signal } = ending;
-  const all = Array.from({ length: nodes }, (_, index) => createChainNode(`node${index + 1}`, chain, origins[index]));
+  const all = Array.from({ length: nodes }, (_, index) =>
+    createChainNode(`node${index + 1}`, chain, origins[index], clock.nowMs),
+  );
   const identity = new ChainIdentity({
     ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal },
     onIdentified: () => undefined,

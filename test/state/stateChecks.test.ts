@@ -166,3 +166,20 @@ test("one proven answer in a thousand is compared, limited to one in ten seconds
   await new Promise(setImmediate);
   assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3), node: "one" }]);
 });
+
+test("a node that returns no value is not audited again at once", async () => {
+  const { options, reads } = createParts(10);
+  const checks = new StateChecks({
+    ...options,
+    comparison: comparisonWith({
+      ...options.comparison.reader,
+      read: async (asked) => {
+        reads.push(asked);
+        return fetchedValues();
+      },
+    }),
+  });
+  await checks.audit();
+  await checks.audit();
+  assert.equal(reads.length, 1);
+});

@@ -2,7 +2,8 @@ import type { CallScope, Context } from "../../../src/core/context.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import type { RpcRequest, RpcResponse } from "../../../src/core/rpcSource.ts";
 import type { Call } from "../../../src/jsonrpc/call.ts";
-import { UpstreamNode } from "../../../src/nodes/upstreamNode.ts";
+import { Breaker } from "../../../src/nodes/nodeFailures.ts";
+import { LINK_READS, UpstreamNode } from "../../../src/nodes/upstreamNode.ts";
 import { silent } from "../builders/silent.ts";
 import type { FakeBlock, FakeChain } from "../fakes/fakeChain.ts";
 
@@ -20,11 +21,15 @@ export class ChainNode extends UpstreamNode {
   finalizedDepth = 8;
   height: number | undefined;
   down = false;
+  /** Called before each response. It may throw the error of a call. */
+  onCall: (call: Call) => void = () => undefined;
+  override readonly linkReads: Breaker;
   #isAvailable = true;
 
-  constructor(name: string, chain: FakeChain, origin: string) {
+  constructor(name: string, chain: FakeChain, origin: string, nowMs?: () => number) {
     super({ name, origin, url: `http://${name}.test:8545` }, { chain: "test" }, silent());
     this.chain = chain;
+    this.linkReads = new Breaker({ ...LINK_READS, ...(nowMs && { nowMs }) });
     this.identity.isIdentified = true;
     // Tests replace these methods by functions that call the former ones.
     this.send = this.send.bind(this);
@@ -45,8 +50,11 @@ export class ChainNode extends UpstreamNode {
 
   override recordWrongAnswer(): void {}
 
-  override async send({ method, params: [tag] }: Call, _scope?: CallScope): Promise<Uint8Array> {
+  override async send(call: Call, _scope?: CallScope): Promise<Uint8Array> {
+    const { method, params } = call;
+    const [tag] = params;
     this.calls += 1;
+    this.onCall(call);
     if (this.down) {
       throw new NodeError("unreachable", this.name, "down");
     }
@@ -85,5 +93,5 @@ export class ChainNode extends UpstreamNode {
   }
 }
 
-export const createChainNode = (name: string, chain: FakeChain, origin = name): ChainNode =>
-  new ChainNode(name, chain, origin);
+export const createChainNode = (name: string, chain: FakeChain, origin = name, nowMs?: () => number): ChainNode =>
+  new ChainNode(name, chain, origin, nowMs);
