@@ -16,6 +16,7 @@ import { describeBudgets } from "./checkBudgets.ts";
 import { checkCustomMethods } from "./checkCustomMethods.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
+import { checkOrigins } from "./checkOrigins.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 
 /** The levels of the log that include `info`. */
@@ -110,14 +111,16 @@ const describeForksFile = (chain: ChainConfig, chainId: number | undefined): Che
 
 const checkChain = async (chain: ChainConfig, access: Config["access"]): Promise<readonly CheckResult[]> => {
   const { feeds, maxMessageBytes } = chain.pending;
-  const [nodes, feedResults] = await Promise.all([
+  const [nodes, origins, feedResults] = await Promise.all([
     Promise.all(chain.nodes.map((node, index) => checkNode(chain, node, index))),
+    checkOrigins(chain),
     Promise.all(feeds.map((url, index) => checkFeed(`${chain.name}/feed${index + 1}`, url, maxMessageBytes))),
   ]);
   const own = [
     ...nodes.flatMap(({ results }) => results),
     ...compareIds(chain, nodes),
     describeOrigins(chain),
+    ...origins,
     ...checkRequired(chain, access),
     ...describeConfirmations(chain, access),
     ...[describeWrites(chain), describeForksFile(chain, chain.chainId ?? nodes[0]?.chainId)].filter(

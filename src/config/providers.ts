@@ -192,6 +192,8 @@ export const originOf = ({
   readonly provider?: string | undefined;
   readonly url: string;
 }): string => {
-  const { host } = new URL(url);
-  return provider ?? providerOf(host) ?? host;
+  const { hostname, port } = new URL(url);
+  // A dot at the end makes a name absolute (RFC 1034, section 3.1). It is the same name.
+  const name = hostname.replace(/\.$/, "");
+  return provider ?? providerOf(name) ?? (port === "" ? name : `${name}:${port}`);
 };

@@ -88,6 +88,24 @@ test("a chain without a chain id gets a warning that names it", async (t) => {
   ]);
 });
 
+test("names of different origins that resolve to one address get a warning", async (t) => {
+  const { url } = await startNode(t);
+  const named = url.replace("127.0.0.1", "localhost");
+  const linesOf = async (nodes: readonly { readonly url: string; readonly provider?: string }[]) =>
+    (await check({ chainId: 31337, nodes: [...nodes] })).filter((line) => line.includes("resolve to one address"));
+  assert.deepEqual(await linesOf([{ url }, { url: named }, { url: named }]), [
+    "warn  op heads: 127.0.0.1 and localhost resolve to one address, and count as two origins: if one operator runs them, set the same nodes[].provider",
+  ]);
+  assert.deepEqual(
+    await linesOf([
+      { url, provider: "own" },
+      { url: named, provider: "own" },
+    ]),
+    [],
+  );
+  assert.deepEqual(await linesOf([{ url }, { url, provider: "other" }]), []);
+});
+
 test("the nodes that get all raw transactions, and a warning if they are fewer than two", async (t) => {
   const { url } = await startNode(t);
   const writesOf = async (nodes: readonly { readonly url: string; readonly private?: boolean }[]) =>

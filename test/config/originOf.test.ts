@@ -17,3 +17,15 @@ test("each known provider's host is recognised", () => {
     assert.equal(originOf({ url: filled }), name);
   }
 });
+
+test("a dot at the end of a host, or a port of a known provider, makes no other origin", () => {
+  for (const host of ["lb.drpc.org", "lb.drpc.org.", "lb.drpc.org:8443", "lb.drpc.org.:443", "LB.dRPC.org.:8443"]) {
+    assert.equal(originOf({ url: `https://${host}/ogrpc` }), "drpc", host);
+  }
+  for (const host of ["opt-mainnet.g.alchemy.com.", "opt-mainnet.g.alchemy.com:8443"]) {
+    assert.equal(originOf({ url: `https://${host}/v2/k3y` }), "alchemy", host);
+  }
+  assert.equal(originOf({ url: "https://rpc.example./" }), "rpc.example");
+  assert.equal(originOf({ url: "https://rpc.example.:8545/" }), originOf({ url: "https://rpc.example:8545/" }));
+  assert.equal(originOf({ url: "http://[::1]:8545" }), "[::1]:8545");
+});
