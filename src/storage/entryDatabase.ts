@@ -3,7 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { StoredUsage, UsageBatch } from "../core/usageStore.ts";
 import { createPrivateFile, databasePath, FolderLock, prepareFolder, removeDatabase } from "./dataFolder.ts";
-import { FolderRemoved, storageFault } from "./storageFault.ts";
+import { DamagedDatabase, FolderRemoved, storageFault } from "./storageFault.ts";
 import { USAGE_TABLES, UsageTable } from "./usageTable.ts";
 
 /** A value of a key, or its end. */
@@ -55,6 +55,8 @@ const MAX_FREE_BYTES = 16 * 1024 * 1024;
 const EVICTED_AT_ONCE = 200;
 /** An entry that is read in the oldest part is moved to the newest ones. */
 const OLD_SHARE = 1 / 4;
+/** No process writes as many entries. Numbers above 2^53 are not exact. */
+const MAX_ID = 2 ** 52;
 /** Bytes of a hash: more do not fit into a number. The key decides about equality. */
 const HASH_BYTES = 6;
 
@@ -83,6 +85,7 @@ const prepareStatements = (database: DatabaseSync) => {
     evict: prepare("DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY id LIMIT ?)"),
     ids: prepare("SELECT min(id) AS first, max(id) AS last, count(*) AS entries FROM entries"),
     first: prepare("SELECT min(id) AS first FROM entries"),
+    lastPart: prepare("SELECT max(seq) AS last FROM sqlite_sequence"),
     pages: prepare(
       "SELECT page_count AS pages, freelist_count AS free, page_size AS bytes FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
     ),
@@ -130,7 +133,16 @@ export class EntryDatabase {
     this.#firstId = Number(first ?? 0);
     this.#lastId = Number(last ?? 0);
     this.#entries = Number(entries ?? 0);
+    this.#checkIds();
     this.#readParts();
+  }
+
+  /** Throws if the ids leave no room for further ones. */
+  #checkIds(): void {
+    const lastPart = Number(this.#statements.lastPart.get()?.last ?? 0);
+    if (Math.max(this.#lastId, lastPart) > MAX_ID) {
+      throw new DamagedDatabase(`the last ids are ${this.#lastId} and ${lastPart}`);
+    }
   }
 
   /** Returns undefined if another process uses the folder. A database that cannot be read is replaced by an empty one. */

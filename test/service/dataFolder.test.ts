@@ -74,24 +74,35 @@ test("a second process serves without the folder, and takes it over when it is f
   assert.equal(asked(), calls);
 });
 
+/** Returns a function that runs SQL in the database of a folder. */
+const withSql =
+  (sql: string) =>
+  async (folder: string): Promise<void> => {
+    const database = new DatabaseSync(join(folder, "forebay.db"));
+    database.exec(sql);
+    database.close();
+  };
+
+/** The largest number of SQLite. */
+const LARGEST = 2n ** 63n - 1n;
+
 const damage: Readonly<Record<string, (folder: string) => Promise<void>>> = {
+  "an entry with the largest id": withSql(
+    `INSERT INTO entries SELECT ${LARGEST}, hash + 1, key || 'x', expires, value FROM entries LIMIT 1`,
+  ),
+  "an entry whose next id is no exact number": withSql(
+    `INSERT INTO entries SELECT ${2 ** 53 - 1}, hash + 1, key || 'x', expires, value FROM entries LIMIT 1`,
+  ),
+  "a part with the largest id": withSql(
+    `DELETE FROM parts; INSERT INTO parts (id, name) VALUES (${LARGEST}, 'forebay1:other:1:')`,
+  ),
+  "parts that had the largest id": withSql(`DELETE FROM parts; UPDATE sqlite_sequence SET seq = ${LARGEST}`),
+  "entries that end after all times": withSql(`UPDATE entries SET expires = ${LARGEST}`),
   "a file of other bytes": (folder) => writeFile(join(folder, "forebay.db"), Buffer.alloc(20_000, "no database")),
   "an empty file": (folder) => writeFile(join(folder, "forebay.db"), ""),
-  "another schema": async (folder) => {
-    const database = new DatabaseSync(join(folder, "forebay.db"));
-    database.exec("PRAGMA user_version = 99");
-    database.close();
-  },
-  "values that were changed": async (folder) => {
-    const database = new DatabaseSync(join(folder, "forebay.db"));
-    database.exec("UPDATE entries SET value = substr(value, 1, length(value) - 3) || x'303030'");
-    database.close();
-  },
-  "values of other keys": async (folder) => {
-    const database = new DatabaseSync(join(folder, "forebay.db"));
-    database.exec("UPDATE entries SET value = (SELECT value FROM entries ORDER BY id LIMIT 1)");
-    database.close();
-  },
+  "another schema": withSql("PRAGMA user_version = 99"),
+  "values that were changed": withSql("UPDATE entries SET value = substr(value, 1, length(value) - 3) || x'303030'"),
+  "values of other keys": withSql("UPDATE entries SET value = (SELECT value FROM entries ORDER BY id LIMIT 1)"),
 };
 
 for (const [what, change] of Object.entries(damage)) {
