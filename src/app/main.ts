@@ -50,7 +50,7 @@ export interface Forebay {
    * An abort ends the wait for the nodes of new chains.
    */
   reload(config: Config, signal?: AbortSignal): Promise<void>;
-  /** Becomes unready at once, waits for the requests in flight, then closes everything. */
+  /** Becomes unready at once, waits for the requests in flight, then closes everything. Rejects if a part does not close in time. */
   drain(): Promise<void>;
   /** Closes everything at once. */
   close(): Promise<void>;
@@ -77,6 +77,8 @@ const opened = <T>(server: T | undefined): T => {
   return server;
 };
 
+/** Limit for what comes after the requests: known state is written to the data folder. The grace period has room for it. */
+const CLOSE_MS = 12_000;
 /** Period of the checks whether a process that shares its port can serve. */
 const READY_POLL_MS = 50;
 
@@ -202,7 +204,10 @@ class RunningForebay implements Forebay {
         this.#isDraining = true;
       },
     });
-    await this.#closeRest();
+    const isClosed = await Promise.race([this.#closeRest().then(() => true), wait(CLOSE_MS, false, { ref: false })]);
+    if (!isClosed) {
+      throw new Error(`a part did not close within ${CLOSE_MS} ms`);
+    }
   }
 
   async close(): Promise<void> {

@@ -37,6 +37,11 @@ const print = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
+/** Ends the process also if a thread hangs in SQLite: an exit would wait for it. */
+const endAtOnce = (): void => {
+  process.kill(process.pid, "SIGKILL");
+};
+
 const serve = async (args: Arguments): Promise<void> => {
   const read = () => readConfig(args, process.env);
   const { forebay, telemetry } = await startForebay(read());
@@ -52,7 +57,7 @@ const serve = async (args: Arguments): Promise<void> => {
   const stop = (signal: NodeJS.Signals) => {
     signals++;
     if (signals > 1) {
-      process.exit(1);
+      endAtOnce();
     }
     log.info({ signal }, "draining");
     reload.close();
@@ -60,7 +65,7 @@ const serve = async (args: Arguments): Promise<void> => {
       () => process.exit(0),
       (error: unknown) => {
         log.error({ err: error }, "draining failed");
-        process.exit(1);
+        endAtOnce();
       },
     );
   };
