@@ -38,6 +38,8 @@ export interface AuthenticatedCaller extends Caller {
   readonly expiresAtMs?: number | undefined;
   /** The request's target without the key. */
   readonly target: string;
+  /** Counts a request that is no call. Rejects with RpcError (429) above a limit. Undefined if the client has no limit. */
+  readonly countRequest?: (() => Promise<void>) | undefined;
   /** Removes the key from the headers of a request that is sent to another server. Undefined without a key. */
   readonly removeKey?: ((request: IncomingMessage) => void) | undefined;
   /** Undefined if the client does not pay. */
@@ -230,6 +232,7 @@ export class Access {
       target,
       authorize: this.#rules.createPermit(address, key, charge),
       charge,
+      countRequest: charge && (() => this.#rules.countCall(address, key)),
       usage: grant?.usage,
       budget: grant?.budget,
       confirmations: key?.confirmations,

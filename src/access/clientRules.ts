@@ -92,7 +92,7 @@ export class ClientRules {
         charge?.(1, "units");
         throw this.reject("units", budgetExceeded(budget));
       }
-      return charge && this.#countCall(address, key);
+      return charge && this.countCall(address, key);
     };
   }
 
@@ -115,7 +115,8 @@ export class ClientRules {
     return error;
   }
 
-  async #countCall(address: string, key: ApiKey | undefined): Promise<void> {
+  /** Counts one call. Rejects with RpcError (429) above a limit of the client. */
+  async countCall(address: string, key: ApiKey | undefined): Promise<void> {
     try {
       await this.#take(address, key, 1);
     } catch (error) {

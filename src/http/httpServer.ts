@@ -233,7 +233,9 @@ export class HttpServer {
     }
     const { method } = request;
     const { endpoint, passthrough } = routing;
-    if (method === "POST" && endpoint !== undefined) {
+    if (method === "TRACE") {
+      this.#plain.rejectTrace(routing, request, response);
+    } else if (method === "POST" && endpoint !== undefined) {
       this.#jsonRpc.handle(endpoint, request, response, admitted);
     } else if (method !== "POST" && this.#plain.servePage(routing.path, request, response)) {
       return;

@@ -128,12 +128,12 @@ export class JsonRpcHandler {
   /** Passes a request through, unless a target could read JSON-RPC in it: such a call would escape refusals, rules and limits. */
   passThrough(passed: PassedRequest): void {
     const { request, response, admitted } = passed;
-    if (!hasBody(request)) {
-      passed.pass(undefined);
-      return;
-    }
     const { maxBodyBytes } = this.#options;
     const post = this.#open(request, response, admitted);
+    if (!hasBody(request)) {
+      void this.#pass(passed, post, undefined);
+      return;
+    }
     response.once("close", () => post.releaseMemory());
     const { "content-encoding": encoding = "identity" } = request.headers;
     if (encoding === "identity") {
@@ -156,7 +156,8 @@ export class JsonRpcHandler {
     }
   }
 
-  #onPassedBody({ request, response, chain, pass }: PassedRequest, post: HttpRequest, body: PassedBody): void {
+  #onPassedBody(passed: PassedRequest, post: HttpRequest, body: PassedBody): void {
+    const { request, response, chain } = passed;
     if (typeof body !== "string" && isJsonRpc(body)) {
       this.#telemetry.metrics.accessRefused.inc({ reason: "passThrough" });
       post.caller.charge?.(1, "invalid");
@@ -164,7 +165,30 @@ export class JsonRpcHandler {
     } else if (body === "tooLarge" || body === "overBudget") {
       this.#rejectUnread(post, body);
     } else {
-      pass(body === "unread" ? undefined : body);
+      void this.#pass(passed, post, body === "unread" ? undefined : body);
+    }
+  }
+
+  /** Passes a request through. It counts as one call of its client. */
+  async #pass(
+    { request, response, admitted, pass }: PassedRequest,
+    post: HttpRequest,
+    body: Buffer | undefined,
+  ): Promise<void> {
+    try {
+      await admitted.countRequest?.();
+    } catch (error) {
+      const refusal = error instanceof RpcError ? error : new RpcError(CODES.INTERNAL, "Internal error");
+      if (body === undefined && hasBody(request)) {
+        this.#responder.rejectUnread(post, refusal);
+      } else {
+        this.#responder.reject(refusal, request, response, NULL_ID);
+      }
+      return;
+    }
+    // A client that disconnected in the meantime gets no response.
+    if (!response.destroyed) {
+      pass(body);
     }
   }
 

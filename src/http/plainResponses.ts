@@ -33,6 +33,8 @@ export interface PlainResponsesOptions {
 /** `/` belongs to forebay even without an endpoint: with several chains it has only the info page. */
 export const isOurs = ({ path, endpoint }: Route): boolean => endpoint !== undefined || path === "/";
 
+const PASSED_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
 const allowedMethods = ({ path, endpoint }: Route): string =>
   [endpoint && "POST", path === "/" && "GET, HEAD", "OPTIONS"].filter(Boolean).join(", ");
 
@@ -80,6 +82,12 @@ export class PlainResponses {
         ? { status: 405, type: PLAIN, text: "JSON-RPC is sent by POST\n", allow: allowedMethods(route) }
         : { status: 404, type: PLAIN, text: `nothing is served at this path; chains: ${[...paths].join(", ")}\n` },
     );
+  }
+
+  /** A target would return the headers of the request, with those that a proxy in front has added (RFC 9110, section 9.3.8). */
+  rejectTrace(route: Route, request: IncomingMessage, response: ServerResponse): void {
+    const allow = route.passthrough === undefined ? allowedMethods(route) : PASSED_METHODS;
+    this.#send(request, response, { status: 405, type: PLAIN, text: "TRACE is not served\n", allow });
   }
 
   /** Counts and writes one response. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, request } from "node:http";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { metric } from "../support/clients/rpc.ts";
@@ -152,4 +152,58 @@ test("JSON-RPC that is not passed through counts against the limit of its client
   assert.equal(limited.status, 429);
   assert.equal(await metric(service.opsUrl, "forebay_access_charged_total", 'reason="invalid"'), 3);
   assert.equal(await metric(service.opsUrl, "forebay_access_refused_total", 'reason="passThrough"'), 3);
+});
+
+const startLimited = async (t: TestContext, calls: number) => {
+  const target = await startTarget(t);
+  const node = await createFakeNode();
+  const service = await createService(
+    { name: "main", nodes: [{ url: node.url }], passthrough: target.url },
+    { access: { limitPerAddress: { calls, seconds: 600 } } },
+  );
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  return { service, target };
+};
+
+const chainId = (service: Service) =>
+  send(service, '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}', {
+    path: "/main",
+    headers: { "content-type": "application/json" },
+  });
+
+test("a request that is passed through counts against the limit of its address", async (t) => {
+  const { service, target } = await startLimited(t, 4);
+  assert.equal((await fetch(`${service.url}/main/health`)).status, 200);
+  assert.equal((await send(service, "plain text")).status, 200);
+  assert.equal((await send(service, inParts("x".repeat(70_000), "y"))).status, 200);
+  assert.equal((await chainId(service)).status, 200);
+  assert.deepEqual(
+    [
+      (await fetch(`${service.url}/main/health`)).status,
+      (await send(service, "plain text")).status,
+      (await send(service, inParts("x".repeat(70_000), "y"))).status,
+      (await chainId(service)).status,
+    ],
+    [429, 429, 429, 429],
+  );
+  assert.equal(target.bodies.length, 3);
+  assert.equal(await metric(service.opsUrl, "forebay_access_refused_total", 'reason="rate"'), 4);
+});
+
+test("TRACE is refused at every path, and never reaches the target", async (t) => {
+  const { service, target } = await start(t);
+  for (const path of ["/", "/main", "/main/", "/main/rpc", "/other"]) {
+    const asked = request(service.url + path, { method: "TRACE", headers: { cookie: "secret" } });
+    asked.end();
+    const [response]: IncomingMessage[] = await once(asked, "response");
+    assert.ok(response !== undefined);
+    response.resume();
+    assert.equal(response.statusCode, 405, path);
+    assert.doesNotMatch(response.headers.allow ?? "", /TRACE/);
+    assert.notEqual(response.headers.allow, undefined, path);
+  }
+  assert.deepEqual(target.bodies, []);
 });
