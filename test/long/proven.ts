@@ -5,7 +5,12 @@ import type { ProofResponse } from "../support/builders/provenState.ts";
 import { createRandom, pick } from "../support/builders/randomValues.ts";
 import { metric } from "../support/clients/rpc.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import { RandomStateBlocks, SLOTS, STAND_IN_STORAGES } from "../support/standIn/randomStateBlocks.ts";
+import {
+  RandomStateBlocks,
+  SLOTS,
+  STAND_IN_STORAGES,
+  type TracedRefunds,
+} from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
@@ -35,6 +40,8 @@ interface Variant {
   readonly prove: "auto" | true;
   /** The share of its responses in which the origin lies. After three blocks without a proof, no witness is asked for a time. */
   readonly lyingShare: number;
+  /** Blocks give back gas, which traces do not show. */
+  readonly refunds?: TracedRefunds;
 }
 
 /** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and reads. */
@@ -49,6 +56,12 @@ const VARIANTS: readonly Variant[] = [
     ...{ name: "witnesses", fork: "prague", classes: WITNESS_LIE_CLASSES, node: { hasWitnesses: true }, prove: true },
     lyingShare: 0.25,
     lying: times(4, "witnesses"),
+  },
+  {
+    ...{ name: "refunds", fork: "prague", classes: WITNESS_LIE_CLASSES, node: { hasWitnesses: true }, prove: true },
+    lyingShare: 0.25,
+    lying: times(4, "witnesses"),
+    refunds: "unsettled",
   },
 ];
 /** The share of blocks whose list no node has right, so that a trace carries the values over them, and not the proofs. */
@@ -245,7 +258,7 @@ const runRound = async (world: World, nodes: readonly StandInNode[], isRunOver: 
 const run = async (variant: Variant, seconds: number, steps: number | undefined) => {
   const random = createRandom(seed);
   const chain = new StandInChain(variant.fork, true);
-  const blocks = new RandomStateBlocks(chain, seed);
+  const blocks = new RandomStateBlocks(chain, seed, variant.refunds);
   const tally: Tally = {
     comparisons: 0,
     proven: 0,

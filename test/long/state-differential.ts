@@ -72,9 +72,10 @@ const isFound = async ({ tally }: { readonly tally: ReadTally }, service: Servic
 
 const STATE_READS = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
 
-const runStandIn = async ({ fork, traces, hasAccessLists, pushes }: StandInVariant, { seconds, steps }: Length) => {
+const runStandIn = async (variant: StandInVariant, { seconds, steps }: Length) => {
+  const { fork, traces, hasAccessLists, pushes, refunds } = variant;
   const chain = new StandInChain(fork);
-  const blocks = new RandomStateBlocks(chain, seed);
+  const blocks = new RandomStateBlocks(chain, seed, refunds);
   blocks.genesis();
   for (let index = 0; index < FIRST_BLOCKS; index++) {
     await blocks.mine();

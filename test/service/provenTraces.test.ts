@@ -4,7 +4,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { RandomStateBlocks, STAND_IN_ACCOUNTS } from "../support/standIn/randomStateBlocks.ts";
+import { RandomStateBlocks, STAND_IN_ACCOUNTS, type TracedRefunds } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
@@ -64,9 +64,17 @@ const startRig = async (t: TestContext, { chain, accounts, state, node: options 
   return { node, service, read, follow, proofs };
 };
 
-test("traces that a witness proves need no probation, and their values are proven", async (t) => {
+for (const [name, refunds] of [
+  ["traces", undefined],
+  ["traces of blocks that give back gas, and show it,", "settled"],
+  ["traces of blocks that give back gas, and do not show it,", "unsettled"],
+] as const) {
+  test(`${name} that a witness proves need no probation, and their values are proven`, (t) => runProven(t, refunds));
+}
+
+const runProven = async (t: TestContext, refunds: TracedRefunds | undefined) => {
   const chain = new StandInChain("prague", true);
-  const blocks = new RandomStateBlocks(chain, 5);
+  const blocks = new RandomStateBlocks(chain, 5, refunds);
   blocks.genesis();
   const { service, read, follow, proofs } = await startRig(t, { chain, accounts: STAND_IN_ACCOUNTS });
   await follow(() => blocks.mine());
@@ -82,7 +90,7 @@ test("traces that a witness proves need no probation, and their values are prove
   assert.ok(total.hits > 3 * STAND_IN_ACCOUNTS.length, `${total.hits} hits`);
   assert.ok(total.proven > STAND_IN_ACCOUNTS.length, `${total.proven} proven`);
   assert.equal(await metric(service.opsUrl, "forebay_state_on_probation"), 0);
-});
+};
 
 test("a trace that misses a write is refused by the state root, and answers nothing", async (t) => {
   const written = new WrittenChain("prague", true);

@@ -101,15 +101,16 @@ class TraceComposition {
   }
 
   /** Marks keys as unknown that the block writes outside its transactions, even if the trace has a value. */
-  finish({ feeRecipient, withdrawn, paysMiner }: TracedBlock, contracts: readonly Address[]): void {
+  finish({ feeRecipient, withdrawn, paysMiner, postExec }: TracedBlock, contracts: readonly Address[]): void {
     for (const address of this.#delegating) {
       forgetCode(writesOf(this.accounts, address));
     }
-    for (const address of withdrawn) {
+    // A tracer that executes transactions one by one does not pay gas back.
+    for (const address of [...withdrawn, ...(postExec?.senders ?? [])]) {
       writesOf(this.accounts, address).balance = "unknown";
     }
     const recipient = writesOf(this.accounts, feeRecipient);
-    if (paysMiner || recipient.balance === undefined) {
+    if (paysMiner || postExec !== undefined || recipient.balance === undefined) {
       recipient.balance = "unknown";
     }
     markSystemWrites(this.accounts, contracts);

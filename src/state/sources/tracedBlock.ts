@@ -4,6 +4,7 @@ import { DEPOSIT_TYPE } from "../../ethereum/transaction.ts";
 import { signerOf } from "../../evm/fast/authorizationSigner.ts";
 import { asText, type Fields } from "../../json/jsonBytes.ts";
 import { checkBody } from "../../verification/checkBody.ts";
+import { parseRpcPostExec } from "../../verification/encodeRpcTransaction.ts";
 import { bytesOf, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
 
 /** The fields of a transaction that its trace must have, and those that a trace does not have. */
@@ -25,9 +26,18 @@ export interface TracedAuthorization {
   readonly nonce: bigint;
 }
 
+/** The transaction that gives back gas (Lagoon). A tracer lists it or leaves it out: its execution changes nothing. */
+export interface TracedPostExec {
+  readonly hash: Hash;
+  /** Of the transactions that get gas back. */
+  readonly senders: readonly Address[];
+}
+
 /** The fields of a block that the composition of its trace needs. */
 export interface TracedBlock {
+  /** Without a post-exec transaction. */
   readonly transactions: readonly TracedTransaction[];
+  readonly postExec?: TracedPostExec | undefined;
   readonly feeRecipient: Address;
   /** Zero before EIP-1559. */
   readonly baseFee: bigint;
@@ -82,6 +92,18 @@ const parseTracedTransaction = (value: unknown): TracedTransaction => {
   };
 };
 
+const postExecOf = (list: readonly unknown[]): TracedPostExec | undefined => {
+  const postExec = list.length === 0 ? undefined : parseRpcPostExec(fieldsOf(list.at(-1)));
+  return (
+    postExec && {
+      hash: postExec.hash,
+      senders: postExec.refunds.flatMap(({ index }) =>
+        list[index] === undefined ? [] : [addressOf(fieldsOf(list[index]).from)],
+      ),
+    }
+  );
+};
+
 /**
  * Parses the JSON text of a block with whole transactions.
  * Returns undefined if it is another block, or if its hash or its transactions do not match its header.
@@ -93,10 +115,13 @@ export const parseTracedBlock = (body: Uint8Array, { number, hash }: BlockId): T
     return undefined;
   }
   const block = fieldsOf(JSON.parse(asText(body)));
+  const all = listOf(block.transactions);
+  const postExec = postExecOf(all);
   const withdrawals = isAbsent(block.withdrawalsRoot) ? [] : listOf(block.withdrawals);
   const paysMiner = numberOf(block.difficulty) > 0n;
   return {
-    transactions: listOf(block.transactions).map(parseTracedTransaction),
+    transactions: (postExec === undefined ? all : all.slice(0, -1)).map(parseTracedTransaction),
+    postExec,
     feeRecipient: addressOf(block.miner),
     baseFee: countOf(block.baseFeePerGas),
     gasUsed: numberOf(block.gasUsed),

@@ -6,21 +6,24 @@ import type { ThreadTask } from "../../threads/threadTask.ts";
 import type { JobFunctions } from "../../threads/workerSlot.ts";
 import { hashBlockAccessList, parseBlockAccessList } from "../../verification/blockAccessList.ts";
 import { checkHeader } from "../../verification/checkHeader.ts";
-import { isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
+import { fieldsOf, isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
 import { packWrites } from "../store/packedWrites.ts";
 import { writesOfAccessList } from "./accessListWrites.ts";
 import { parseBlockContent } from "./blockContent.ts";
 import { parseCallTrace } from "./callTrace.ts";
 import { composeTrace, UnlistedAccounts } from "./composeTrace.ts";
 import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
-import { parseTracedBlock } from "./tracedBlock.ts";
+import { parseTracedBlock, type TracedBlock } from "./tracedBlock.ts";
 import { runWitness } from "./witnessJob.ts";
 import type { TracedCodes, WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
 
 type JobOf<Kind extends WriteSetJob["kind"]> = WriteSetJob & { readonly kind: Kind };
 
 const parseJson = (bytes: Uint8Array): unknown => JSON.parse(asText(bytes));
-const parseTrace = (trace: Uint8Array): TransactionDiff[] => listOf(parseJson(trace)).map(parseTransactionDiff);
+
+/** The items of a trace without that of a post-exec transaction. */
+const itemsOf = (trace: Uint8Array, postExec: TracedBlock["postExec"]): readonly unknown[] =>
+  listOf(parseJson(trace)).filter((item) => postExec === undefined || !isSame(fieldsOf(item).txHash, postExec.hash));
 
 const codesOf = (diffs: readonly TransactionDiff[]): TracedCodes | undefined => {
   const accounts = diffs.flatMap(({ post }) => [...post]);
@@ -41,8 +44,8 @@ const runTrace = (job: JobOf<"trace">): WriteSetJobOutput => {
   if (block === undefined) {
     return { kind: "failed", reason: "mismatch" };
   }
-  const diffs = parseTrace(trace);
-  const calls = job.calls && parseCallTrace(parseJson(job.calls));
+  const diffs = itemsOf(trace, block.postExec).map(parseTransactionDiff);
+  const calls = job.calls && parseCallTrace(itemsOf(job.calls, block.postExec));
   try {
     const packed = packWrites(composeTrace({ diffs, block, calls, contracts, blobs }));
     const codes = codesOf(diffs);
@@ -89,7 +92,7 @@ const runJob = (job: WriteSetJob): WriteSetJobOutput => {
     case "witness":
       return runWitness(job);
     case "codeHashes":
-      return { kind: "codeHashes", codes: codesOf(parseTrace(job.trace)) };
+      return { kind: "codeHashes", codes: codesOf(itemsOf(job.trace, undefined).map(parseTransactionDiff)) };
   }
 };
 

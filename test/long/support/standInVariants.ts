@@ -1,4 +1,5 @@
 import type { TraceDialect } from "../../support/standIn/diffTrace.ts";
+import type { TracedRefunds } from "../../support/standIn/randomStateBlocks.ts";
 import type { StandInFork } from "../../support/standIn/standInChain.ts";
 
 /** A stand-in node, and the source of its write sets. */
@@ -9,6 +10,8 @@ export interface StandInVariant {
   readonly hasAccessLists?: true;
   /** The node pushes its heads, with null for the fields of a later fork. */
   readonly pushes?: true;
+  /** Blocks give back gas, and traces show it or do not. */
+  readonly refunds?: TracedRefunds;
 }
 
 export const STAND_INS: readonly StandInVariant[] = [
@@ -16,5 +19,7 @@ export const STAND_INS: readonly StandInVariant[] = [
   { name: "trace of geth with pushed heads, Prague", fork: "prague", traces: "geth", pushes: true },
   { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
   { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
+  { name: "trace of geth with refunds, settled", fork: "prague", traces: "geth", refunds: "settled" },
+  { name: "trace of geth with refunds, unsettled", fork: "prague", traces: "geth", refunds: "unsettled" },
   { name: "block access list", fork: "amsterdam", hasAccessLists: true },
 ];

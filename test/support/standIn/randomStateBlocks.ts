@@ -1,4 +1,6 @@
 import { type Address, type Data, formatData, type Hash } from "../../../src/ethereum/hex.ts";
+import type { GasRefund } from "../../../src/ethereum/postExec.ts";
+import { encodeDeposit } from "../../../src/ethereum/transaction.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
 import { createRandom, pick } from "../builders/randomValues.ts";
 import type { BlockDraft } from "./blockDraft.ts";
@@ -54,14 +56,37 @@ const MAX_TRANSACTIONS = 8;
 const RUNTIMES: readonly Data[] = ["0x60015f55", "0x5f5f5260205ff3", "0x6001600155"];
 const DELEGATION = "0xef0100";
 
-/** Writes random blocks on a stand-in chain: every kind of write that a block can have. The same seed gives the same blocks. */
+/**
+ * How traces show the gas that blocks of an OP stack give back (Lagoon). `settled`: each transaction has got it back, and the post-exec
+ * transaction is listed. `unsettled`: neither.
+ */
+export type TracedRefunds = "settled" | "unsettled";
+
+const ATTRIBUTES_SENDER: Address = "0xdeaddeaddeaddeaddeaddeaddeaddeaddead0001";
+const ATTRIBUTES: Address = "0x4200000000000000000000000000000000000015";
+const BASE_FEE_VAULT: Address = "0x4200000000000000000000000000000000000019";
+const FEE_PER_GAS = 8n;
+const TIP_PER_GAS = 1n;
+const MAX_REFUND = 20_000;
+
+/** A transaction whose gas the block gives back in part. */
+interface Refunded extends GasRefund {
+  readonly sender: Address;
+}
+
+/**
+ * Writes random blocks on a stand-in chain: every kind of write that a block can have. The same seed gives the same blocks. With
+ * `refunds`, the chain is one of an OP stack: each block begins with a deposit, burns nothing, and gives back gas.
+ */
 export class RandomStateBlocks {
   readonly #chain: StandInChain;
   readonly #random: () => number;
+  readonly #refunds: TracedRefunds | undefined;
 
-  constructor(chain: StandInChain, seed: number) {
+  constructor(chain: StandInChain, seed: number, refunds?: TracedRefunds) {
     this.#chain = chain;
     this.#random = createRandom(seed);
+    this.#refunds = refunds;
   }
 
   /** Seals the first block, in which the accounts have balances and the tokens code. */
@@ -84,13 +109,62 @@ export class RandomStateBlocks {
     const draft = this.#chain.draft();
     const feeRecipient = pick(this.#random, FEE_RECIPIENTS);
     this.#writeStart(draft);
-    const transactions: StandInTransaction[] = [];
+    const transactions = this.#refunds === undefined ? [] : [this.#deposit(draft)];
+    const refunds: Refunded[] = [];
     const count = Math.floor(this.#random() * (MAX_TRANSACTIONS + 1));
     for (let index = 0; index < count; index++) {
-      transactions.push(await this.#transact(draft, feeRecipient));
+      const refund = this.#drawRefund();
+      const transaction = await this.#transact(draft, feeRecipient, refund);
+      if (refund > 0n) {
+        refunds.push({ index: transactions.length, gasRefund: refund, sender: transaction.sender });
+      }
+      transactions.push(transaction);
+    }
+    if (this.#refunds === "unsettled") {
+      for (const { sender, gasRefund } of refunds) {
+        this.#settle(draft, { sender, feeRecipient, refund: gasRefund });
+      }
     }
     const withdrawals = this.#writeEnd(draft);
-    return this.#seal(draft, transactions, withdrawals, feeRecipient);
+    return this.#seal(draft, transactions, withdrawals, feeRecipient, refunds);
+  }
+
+  #drawRefund(): bigint {
+    return this.#refunds === undefined || this.#below(2) === 0 ? 0n : BigInt(1 + this.#below(MAX_REFUND));
+  }
+
+  /** The deposit that each block of an OP stack begins with. */
+  #deposit(draft: BlockDraft): StandInTransaction {
+    const number = wordOf(BigInt(this.#chain.height + 1));
+    draft.setNonce(ATTRIBUTES_SENDER, draft.state.nonce(ATTRIBUTES_SENDER) + 1n);
+    draft.setSlot(ATTRIBUTES, wordOf(0n), BigInt(number));
+    draft.endPhase();
+    const fields = {
+      sourceHash: number,
+      from: ATTRIBUTES_SENDER,
+      to: ATTRIBUTES,
+      mint: 0n,
+      value: 0n,
+      gas: 1_000_000n,
+    };
+    return {
+      sender: ATTRIBUTES_SENDER,
+      raw: encodeDeposit({ ...fields, isSystemTx: false, input: new Uint8Array(0) }),
+    };
+  }
+
+  /** Gives gas back at its price (docs/reference/op-stack.md, Post-exec transactions). */
+  #settle(
+    draft: BlockDraft,
+    {
+      sender,
+      feeRecipient,
+      refund,
+    }: { readonly sender: Address; readonly feeRecipient: Address; readonly refund: bigint },
+  ): void {
+    draft.addBalance(sender, refund * FEE_PER_GAS);
+    draft.addBalance(feeRecipient, -refund * TIP_PER_GAS);
+    draft.addBalance(BASE_FEE_VAULT, -refund * (FEE_PER_GAS - TIP_PER_GAS));
   }
 
   #seal(
@@ -98,9 +172,13 @@ export class RandomStateBlocks {
     transactions: readonly StandInTransaction[],
     withdrawals: readonly StandInWithdrawal[],
     feeRecipient: Address,
+    refunds: readonly GasRefund[] = [],
   ): StandInBlock {
-    const timestamp = this.#timestamp();
-    return this.#chain.seal(draft, { transactions, withdrawals, feeRecipient, timestamp });
+    const content = { transactions, withdrawals, feeRecipient, timestamp: this.#timestamp() };
+    return this.#chain.seal(draft, {
+      ...content,
+      ...(this.#refunds !== undefined && { refunds, tracesPostExec: this.#refunds === "settled" }),
+    });
   }
 
   #timestamp(): bigint {
@@ -141,7 +219,7 @@ export class RandomStateBlocks {
     return withdrawals;
   }
 
-  async #transact(draft: BlockDraft, feeRecipient: Address): Promise<StandInTransaction> {
+  async #transact(draft: BlockDraft, feeRecipient: Address, refund: bigint): Promise<StandInTransaction> {
     const sender = pick(this.#random, WALLETS);
     const nonce = draft.state.nonce(sender);
     draft.touch(sender);
@@ -149,6 +227,12 @@ export class RandomStateBlocks {
     draft.addBalance(sender, -FEE);
     const transaction = await this.#writeTransaction(draft, sender, nonce);
     draft.addBalance(feeRecipient, TIP);
+    if (this.#refunds !== undefined) {
+      draft.addBalance(BASE_FEE_VAULT, FEE - TIP);
+    }
+    if (this.#refunds === "settled" && refund > 0n) {
+      this.#settle(draft, { sender, feeRecipient, refund });
+    }
     draft.endPhase();
     return transaction;
   }

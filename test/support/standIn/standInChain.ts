@@ -1,11 +1,29 @@
 import { type BlockHeader, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../../src/ethereum/bloom.ts";
 import { formatTransaction } from "../../../src/ethereum/formatTransaction.ts";
-import { type Address, type Data, formatQuantity, type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import {
+  type Address,
+  type Data,
+  formatData,
+  formatQuantity,
+  type Hash,
+  parseData,
+  ZERO_HASH,
+} from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
+import {
+  encodePostExec,
+  formatPostExec,
+  type GasRefund,
+  POST_EXEC_TYPE,
+  parsePostExec,
+  refundsByIndex,
+} from "../../../src/ethereum/postExec.ts";
+import { encodeReceipt, type Receipt } from "../../../src/ethereum/receipt.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
+import type { Transaction } from "../../../src/ethereum/transaction.ts";
 import type { ProofResponse } from "../builders/provenState.ts";
 import { type BlockAccessList, createBlockAccessList } from "./blockAccessList.ts";
 import { BlockDraft } from "./blockDraft.ts";
@@ -36,6 +54,10 @@ export interface BlockContent {
   readonly timestamp: bigint;
   /** Undefined: each transaction costs 21,000 gas and has no logs, and the root is that of no receipts. */
   readonly execution?: Pick<BlockHeader, "gasUsed" | "receiptsRoot" | "logsBloom"> | undefined;
+  /** The gas that a post-exec transaction at the end gives back (Lagoon). The block then has receipts. */
+  readonly refunds?: readonly GasRefund[] | undefined;
+  /** Whether traces list the post-exec transaction. */
+  readonly tracesPostExec?: boolean | undefined;
 }
 
 export interface StandInBlock {
@@ -47,6 +69,8 @@ export interface StandInBlock {
   readonly json: object;
   readonly fullJson: object;
   readonly accessList: BlockAccessList | undefined;
+  /** Undefined: the node has none. */
+  readonly receipts: readonly Readonly<Record<string, unknown>>[] | undefined;
   trace(form: TraceForm): readonly unknown[];
   readonly callTrace: readonly unknown[];
 }
@@ -64,6 +88,36 @@ const formatWithdrawal = ({ address, amount }: StandInWithdrawal, index: number)
   address,
   amount: formatQuantity(amount),
 });
+
+const GAS = 21_000n;
+
+/** What ends a block that gives back gas: its post-exec transaction, unless it gives nothing back, and the receipts of all. */
+const endBlock = (parsed: readonly Transaction[], number: bigint, refunds: readonly GasRefund[]) => {
+  const raw = refunds.length === 0 ? undefined : encodePostExec(number, refunds);
+  const postExec = raw === undefined ? [] : [parsePostExec(raw)].flatMap((each) => each ?? []);
+  const byIndex = refundsByIndex(postExec[0]);
+  let gasUsed = 0n;
+  const types = [...parsed.map(({ type }): number => type), ...postExec.map(() => POST_EXEC_TYPE)];
+  const receipts = types.map((type, index): Receipt => {
+    gasUsed += type === POST_EXEC_TYPE ? 0n : GAS - (byIndex.get(index) ?? 0n);
+    return { type, status: true, cumulativeGasUsed: gasUsed, logs: [], logsBloom: createBloom() };
+  });
+  return { postExec, byIndex, gasUsed, receipts };
+};
+
+const formatRefunded = (
+  { type, cumulativeGasUsed, logsBloom }: Receipt,
+  { byIndex, receipts }: ReturnType<typeof endBlock>,
+  index: number,
+) => {
+  const gasUsed = cumulativeGasUsed - (receipts[index - 1]?.cumulativeGasUsed ?? 0n);
+  const refund = byIndex.get(index);
+  return {
+    ...{ type: formatQuantity(type), status: "0x1", contractAddress: null, effectiveGasPrice: "0x8", logs: [] },
+    ...{ cumulativeGasUsed: formatQuantity(cumulativeGasUsed), gasUsed: formatQuantity(gasUsed) },
+    ...{ logsBloom: formatData(logsBloom), opGasRefund: refund === undefined ? null : formatQuantity(refund) },
+  };
+};
 
 const CANCUN_FIELDS = { blobGasUsed: 0n, excessBlobGas: 0n, parentBeaconBlockRoot: ZERO_HASH } as const;
 
@@ -158,7 +212,7 @@ export class StandInChain {
   }
 
   #createBlock(
-    { transactions: own, withdrawals, feeRecipient, timestamp, execution }: BlockContent,
+    { transactions: own, withdrawals, feeRecipient, timestamp, execution, refunds, tracesPostExec }: BlockContent,
     {
       accessList,
       stateRoot,
@@ -167,21 +221,24 @@ export class StandInChain {
   ): StandInBlock {
     const parsed = own.map(({ raw }) => parseTransaction(raw));
     const parent = this.#canonical.at(-1);
+    const number = this.#canonical.length;
+    const ending = refunds === undefined ? undefined : endBlock(parsed, BigInt(number), refunds);
     const header: BlockHeader = {
       parentHash: parent?.hash ?? ZERO_HASH,
       miner: feeRecipient,
       // Without a real root, it is unique, so that blocks of two branches differ.
       stateRoot: stateRoot ?? keccak256Hex(encodeNumber(this.#blocks.size)),
-      transactionsRoot: orderedTrieRoot(parsed.map(({ raw }) => raw)),
+      transactionsRoot: orderedTrieRoot([...parsed, ...(ending?.postExec ?? [])].map(({ raw }) => raw)),
       receiptsRoot: orderedTrieRoot([]),
       logsBloom: createBloom(),
-      number: BigInt(this.#canonical.length),
+      number: BigInt(number),
       gasLimit: GAS_LIMIT,
       gasUsed: BigInt(own.length) * 21_000n,
       timestamp,
       extraData: "0x",
       mixHash: ZERO_HASH,
       baseFeePerGas: BASE_FEE,
+      ...(ending && { gasUsed: ending.gasUsed, receiptsRoot: orderedTrieRoot(ending.receipts.map(encodeReceipt)) }),
       ...execution,
       withdrawalsRoot: orderedTrieRoot(withdrawals.map(encodeWithdrawal)),
       ...(this.fork === "shanghai" ? {} : { ...CANCUN_FIELDS, requestsHash: EMPTY_REQUESTS_HASH }),
@@ -194,22 +251,34 @@ export class StandInChain {
       uncles: [],
       withdrawals: withdrawals.map(formatWithdrawal),
     };
-    const number = this.#canonical.length;
     const place = { blockHash: hash, blockNumber: BigInt(number), baseFee: BASE_FEE };
+    const senderAt = (index: number): Address => own[index]?.sender ?? feeRecipient;
+    const transactions = [
+      ...parsed.map((transaction, transactionIndex) =>
+        formatTransaction(transaction, { ...place, transactionIndex, sender: senderAt(transactionIndex) }),
+      ),
+      ...(ending?.postExec ?? []).map((postExec) =>
+        formatPostExec(postExec, { blockHash: hash, transactionIndex: parsed.length }),
+      ),
+    ];
+    const traces = tracesOf(parsed.map((transaction) => transaction.hash));
+    const traced = tracesPostExec ? (ending?.postExec ?? []).map((each) => each.hash) : [];
     return {
       ...{ number, hash, parentHash: header.parentHash, header, accessList },
-      json: { ...rest, transactions: parsed.map((transaction) => transaction.hash) },
-      fullJson: {
-        ...rest,
-        transactions: parsed.map((transaction, transactionIndex) =>
-          formatTransaction(transaction, {
-            ...place,
-            transactionIndex,
-            sender: own[transactionIndex]?.sender ?? feeRecipient,
-          }),
-        ),
-      },
-      ...tracesOf(parsed.map((transaction) => transaction.hash)),
+      json: { ...rest, transactions: transactions.map((transaction) => transaction.hash) },
+      fullJson: { ...rest, transactions },
+      receipts: ending?.receipts.map((receipt, index) => ({
+        ...formatRefunded(receipt, ending, index),
+        ...{ blockHash: hash, blockNumber: formatQuantity(BigInt(number)) },
+        ...{ transactionHash: transactions[index]?.hash, transactionIndex: formatQuantity(index) },
+        ...{ from: transactions[index]?.from, to: transactions[index]?.to ?? null },
+      })),
+      trace: (form) => [...traces.trace(form), ...traced.map((txHash) => ({ txHash, result: { pre: {}, post: {} } }))],
+      callTrace: [
+        ...traces.callTrace,
+        // A node that executes no such transaction.
+        ...traced.map((txHash) => ({ txHash, error: "transaction type not supported" })),
+      ],
     };
   }
 }

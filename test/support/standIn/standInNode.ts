@@ -110,6 +110,9 @@ export class StandInNode {
       eth_gasPrice: () => GAS_PRICE,
       eth_getBlockByNumber: ([tag, isFull]) => this.#format(this.#byTag(tag), isFull),
       eth_getBlockByHash: ([hash, isFull]) => this.#format(chain.block(hash), isFull),
+      eth_getBlockReceipts: ([block]) => this.#blockOf(block).receipts ?? null,
+      eth_getTransactionReceipt: ([hash]) =>
+        this.#newest(({ receipts }) => receipts?.find(({ transactionHash }) => transactionHash === hash)),
       eth_getBalance: ([address, block]) => formatQuantity(stateAt(block).balance(lower(address))),
       eth_getTransactionCount: ([address, block]) => formatQuantity(stateAt(block).nonce(lower(address))),
       eth_getCode: ([address, block]) => stateAt(block).code(lower(address)),
@@ -165,6 +168,19 @@ export class StandInNode {
       };
     }
     return sources;
+  }
+
+  /** Searches the newest blocks, from the head down. */
+  #newest<T>(find: (block: StandInBlock) => T | undefined): T | null {
+    const { chain } = this.#options;
+    for (let number = chain.height; number > chain.height - FINALIZED_DEPTH; number--) {
+      const block = chain.at(number);
+      const found = block && find(block);
+      if (found !== undefined) {
+        return found;
+      }
+    }
+    return null;
   }
 
   #format(block: StandInBlock | undefined, isFull: unknown): object | null {
