@@ -101,7 +101,7 @@ interface Attempt {
 
 /**
  * Sends one read to one node, and later to others. The first response that is not empty wins. So does an error that every node would
- * return.
+ * return, and an empty response once the read is late.
  */
 class Race {
   readonly #request: RpcRequest;
@@ -111,6 +111,7 @@ class Race {
   readonly #running = new Set<Attempt>();
   readonly #onDisconnect = (): void => this.#abortAll(abortReason(this.#context));
   #empty: RpcResponse | undefined;
+  #isLate = false;
 
   constructor(request: RpcRequest, context: Context, onDuration: (node: HedgedNode, durationMs: number) => void) {
     this.#request = request;
@@ -136,6 +137,16 @@ class Race {
       (response) => this.#onResponse(attempt, response),
       (error: unknown) => this.#onError(attempt, error),
     );
+  }
+
+  /** From now on an empty response wins. Returns whether there is one. */
+  markLate(): boolean {
+    this.#isLate = true;
+    if (this.#empty === undefined) {
+      return false;
+    }
+    this.#result.resolve(this.#empty);
+    return true;
   }
 
   /** Ends the requests that lost. The time until now is the least that they would have taken. */
@@ -166,7 +177,7 @@ class Race {
       return;
     }
     this.#empty ??= response;
-    if (this.#running.size === 0) {
+    if (this.#running.size === 0 || this.#isLate) {
       this.#result.resolve(this.#empty);
     }
   }
@@ -235,17 +246,19 @@ export class Hedge {
     race.start(first);
     let timer: NodeJS.Timeout | undefined;
     const waitForHalf = (waiting: readonly Each[]): void => {
-      const [next] = waiting;
       const halfMs = msUntilHalf(context.deadlineMs);
-      if (next === undefined || halfMs === Number.POSITIVE_INFINITY) {
+      if (halfMs === Number.POSITIVE_INFINITY) {
         return;
       }
       timer = setTimeout(() => {
+        const [next, ...rest] = waiting;
         // The timer may be late.
-        if (performance.now() < context.deadlineMs && startLate(next)) {
-          race.start(next);
+        if (!race.markLate() && next !== undefined && performance.now() < context.deadlineMs) {
+          if (startLate(next)) {
+            race.start(next);
+          }
+          waitForHalf(rest);
         }
-        waitForHalf(waiting.slice(1));
       }, halfMs);
     };
     const wait = hedge && this.#waitOf(first, request.method);

@@ -87,6 +87,24 @@ test("an empty response wins only if the other node has none either", async (t) 
   assert.equal(await response, answer);
 });
 
+test("an empty response wins when half of the read's time is over", async (t) => {
+  const empty = createResponse("null");
+  for (const isHedged of [true, false]) {
+    const { fast, third, ask, advance, now } = start(t, isHedged ? 5 : undefined);
+    const response = ask(createContext({ deadlineMs: now() + 1_000 }));
+    advance(5);
+    if (isHedged) {
+      fast.waiting.pop()?.resolve(empty);
+      await new Promise(setImmediate);
+    }
+    advance(498);
+    fast.waiting.pop()?.resolve(empty);
+    assert.equal(await response, empty);
+    assert.equal(third.requests, 0);
+    t.mock.reset();
+  }
+});
+
 test("after the hedges that a quiet time has saved, at most 5 % of the reads are sent twice", async (t) => {
   const { slow, fast, ask, hedges, advance } = start(t, 5);
   const askMany = async (reads: number, waitMs: number): Promise<void> => {

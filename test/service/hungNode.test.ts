@@ -1,58 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
-import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode } from "../support/fakes/fakeNode.ts";
-import { createService } from "../support/servers/service.ts";
-
-const READS = 8;
-
-/** Two nodes behind a service without a memory cache. */
-const start = async (upstream = {}) => {
-  const chain = createFakeChain({ height: 100 });
-  const handlers = { eth_getBalance: () => "0x1", debug_traceCall: () => ({ gas: 1 }) };
-  const nodes = await Promise.all([createFakeNode({ chain, handlers }), createFakeNode({ chain, handlers })]);
-  const [one, two] = nodes;
-  const stack = new AsyncDisposableStack();
-  stack.defer(async () => {
-    await Promise.all(nodes.map((node) => node.close()));
-  });
-  const launch = async () => {
-    const service = await createService(
-      {
-        nodes: [
-          { url: one.url, name: "one" },
-          { url: two.url, name: "two" },
-        ],
-        upstream,
-        verify: "cheap",
-      },
-      { cache: { memoryBytes: 0 } },
-    );
-    stack.defer(() => service.close());
-    return service;
-  };
-  return { one, two, launch, [Symbol.asyncDispose]: () => stack[Symbol.asyncDispose]() };
-};
-
-let reads = 0;
-const readBalances = (url: string) =>
-  Promise.all(
-    Array.from({ length: READS }, () => {
-      reads += 1;
-      return rpc(url, "eth_getBalance", [`0x${reads.toString(16).padStart(40, "0")}`, "0x10"]);
-    }),
-  );
-
-const assertAnswered = (answers: Awaited<ReturnType<typeof readBalances>>): void => {
-  for (const { status, body } of answers) {
-    assert.deepEqual({ status, result: body.result }, { status: 200, result: "0x1" });
-  }
-};
+import { assertAnswered, READS, readBalances, startTwoNodes } from "./hangingNodes.ts";
 
 describe("a node that hangs", { concurrency: true }, () => {
   test("reads on a node that hangs are answered by another node, and the node is used again when it answers", async () => {
-    await using rig = await start({ hedge: false });
+    await using rig = await startTwoNodes({ hedge: false });
     const service = await rig.launch();
     assertAnswered(await readBalances(service.url));
     // The node that forebay prefers.
@@ -76,7 +29,7 @@ describe("a node that hangs", { concurrency: true }, () => {
   });
 
   test("a service with a node that hangs from its start answers from the other node", async () => {
-    await using rig = await start();
+    await using rig = await startTwoNodes();
     rig.one.faults.answer = "hang";
     const service = await rig.launch();
     assertAnswered(await readBalances(service.url));
@@ -87,7 +40,7 @@ describe("a node that hangs", { concurrency: true }, () => {
       const hung = methods === undefined ? "hangs" : "answers all but one method";
       const kind = hedge === false ? "without hedges" : "with hedges";
       test(`a node that ${hung} costs none of 200 reads, from the start on, ${kind}`, async () => {
-        await using rig = await start({ hedge, timeoutMs: 4_000 });
+        await using rig = await startTwoNodes({ hedge, timeoutMs: 4_000 });
         const { faults } = rig.one;
         faults.methods = methods;
         faults.answer = methods && "hang";
@@ -101,7 +54,7 @@ describe("a node that hangs", { concurrency: true }, () => {
   }
 
   test("a slow trace on a node that responds to other requests keeps its time", async () => {
-    await using rig = await start({ hedge: false });
+    await using rig = await startTwoNodes({ hedge: false });
     const { one, two } = rig;
     for (const node of [one, two]) {
       node.faults.methods = ["debug_traceCall"];
