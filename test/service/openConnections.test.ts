@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
-import { WebSocket, WebSocketServer } from "ws";
+import { WebSocket } from "ws";
 import { metric } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
@@ -103,34 +102,6 @@ test("a reload closes the WebSockets with subscriptions of a key that now requir
     assert.equal((await socket.call("eth_chainId")).error, undefined);
     await socket.close();
   }
-});
-
-test("a reload closes passed-through connections of a revoked key", async (t) => {
-  const target = createServer();
-  new WebSocketServer({ server: target }).on("connection", (socket) => socket.send("hello"));
-  target.listen(0, "127.0.0.1");
-  await once(target, "listening");
-  t.after(() => {
-    target.closeAllConnections();
-    target.close();
-  });
-  const address = target.address();
-  assert.ok(typeof address === "object" && address !== null);
-  const passthrough = `http://127.0.0.1:${address.port}`;
-  const service = await start(t, { access: { keys: [ONE, TWO] } }, { passthrough });
-  const open = async (key: string) => {
-    const socket = new WebSocket(`${service.url.replace("http", "ws")}/main/feed/${key}`, {
-      headers: { "x-api-key": key },
-    });
-    await once(socket, "message");
-    return socket;
-  };
-  const [revoked, kept] = [await open("k1"), await open("k2")];
-  const closed = once(revoked, "close");
-  await service.reload({ access: { keys: [TWO] } });
-  await closed;
-  assert.equal(kept.readyState, WebSocket.OPEN);
-  kept.terminate();
 });
 
 test("WebSockets of one client address are limited, and a closed one is not counted", async (t) => {
