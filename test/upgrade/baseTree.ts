@@ -56,3 +56,7 @@ export const renamedIn = (changelog: string): ReadonlyMap<string, string> =>
       name,
     ]),
   );
+
+/** Metrics and alerts that have no successor, from the table "Removed" of the changelog. */
+export const removedIn = (changelog: string): ReadonlySet<string> =>
+  new Set([...changelog.matchAll(/^\| (?:metric|alert) \| `(\w+)` \| [^|`]*\|$/gm)].map(([, name = ""]) => name));

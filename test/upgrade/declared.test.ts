@@ -10,10 +10,12 @@ import { readArguments, readConfig } from "../../src/config/readConfig.ts";
 import { readRepositoryFile } from "../docs/repositoryFiles.ts";
 import { CHART } from "../helm/helm.ts";
 import { mergeValues } from "../helm/mergeValues.ts";
-import { listBaseFiles, noBase, readBaseFile, renamedIn } from "./baseTree.ts";
+import { listBaseFiles, noBase, readBaseFile, removedIn, renamedIn } from "./baseTree.ts";
 
 const skip = noBase;
-const RENAMED = renamedIn(readRepositoryFile("CHANGELOG.md"));
+const CHANGELOG = readRepositoryFile("CHANGELOG.md");
+const RENAMED = renamedIn(CHANGELOG);
+const REMOVED = removedIn(CHANGELOG);
 const nameNow = (old: string): string => RENAMED.get(old) ?? old;
 
 test("every configuration in the documents of the base tree is still valid", { skip }, (t) => {
@@ -47,25 +49,27 @@ test("the values of the base tree's chart fit the present schema", { skip }, () 
 /** A row of docs/metrics.md. */
 const METRIC_ROW = /^\| `(forebay_\w+)` \| (\w+) \| ([^|]*) \|/gm;
 
-test("every metric of the base tree has its kind and its labels, or is renamed in the changelog", { skip }, () => {
+test("every metric of the base tree has its kind and its labels, or the changelog says where it is", { skip }, () => {
   const now = new Map(readMetrics().map((metric) => [metric.name, metric]));
   const rows = [...readBaseFile("docs/metrics.md").matchAll(METRIC_ROW)];
   assert.ok(rows.length >= 100, `${rows.length} metrics`);
-  for (const [, old = "", kind, labels = ""] of rows) {
+  for (const [, old = "", kind, labels = ""] of rows.filter(([, name = ""]) => !REMOVED.has(name))) {
     const metric = now.get(nameNow(old));
-    assert.ok(metric, `${old} is gone, and not in the table "Renamed"`);
+    assert.ok(metric, `${old} is gone, and in neither table of the changelog`);
     assert.equal(metric.kind, kind, old);
     const gone = [...labels.matchAll(/`(\w+)`/g)].filter(([, label = ""]) => !metric.labels.includes(label));
     assert.deepEqual(gone, [], old);
   }
 });
 
-test("panels and alerts of the base tree query only metrics that still exist", { skip }, () => {
+test("panels and alerts of the base tree query only metrics that exist, or that the changelog names as removed", {
+  skip,
+}, () => {
   const now = new Set(readMetrics().map(({ name }) => name));
   const queries = readBaseFile("grafana/dashboard.json", "grafana/alerts.yaml");
   const names = new Set([...queries.matchAll(/\bforebay_[a-z_]+[a-z]\b/g)].map(([name]) => name));
   const isKnown = (name: string) =>
-    now.has(nameNow(name)) || now.has(nameNow(name.replace(/_(?:bucket|sum|count)$/, "")));
+    [name, name.replace(/_(?:bucket|sum|count)$/, "")].some((one) => now.has(nameNow(one)) || REMOVED.has(one));
   assert.ok(names.size >= 50, `${names.size} names`);
   assert.deepEqual(
     [...names].filter((name) => !isKnown(name)),
@@ -73,18 +77,18 @@ test("panels and alerts of the base tree query only metrics that still exist", {
   );
 });
 
-test("every alert of the base tree has a rule, or is renamed in the changelog", { skip }, () => {
+test("every alert of the base tree has a rule, or the changelog says where it is", { skip }, () => {
   const alertsOf = (text: string) => [...text.matchAll(/alert: (\w+)/g)].map(([, name = ""]) => name);
   const now = alertsOf(readRepositoryFile("grafana/alerts.yaml"));
   const base = alertsOf(readBaseFile("grafana/alerts.yaml"));
   assert.ok(base.length >= 15);
   assert.deepEqual(
-    base.filter((name) => !now.includes(nameNow(name))),
+    base.filter((name) => !now.includes(nameNow(name)) && !REMOVED.has(name)),
     [],
   );
 });
 
-test("the table Renamed of the changelog is read", () => {
+test("the tables Renamed and Removed of the changelog are read", () => {
   const text =
     "| alert | `ForebayA` | `ForebayB` |\n| metric | `forebay_a_total` | `forebay_b_total` |\n| header | `a` | `b` |";
   assert.deepEqual(
@@ -94,4 +98,5 @@ test("the table Renamed of the changelog is read", () => {
       ["forebay_a_total", "forebay_b_total"],
     ],
   );
+  assert.deepEqual([...removedIn("| metric | `forebay_c_total` | |\n| option | `a.b` | c |")], ["forebay_c_total"]);
 });
