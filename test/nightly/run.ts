@@ -16,6 +16,15 @@ const USAGE = `npm run nightly -- [--seconds N] [NAMES], where a name is bench, 
 const SECONDS = { bench: 240, long: 120, fuzz: 90, soak: 240, truth: 240 } as const;
 /** A bench below this time is a short one. */
 const WHOLE_BENCH_SECONDS = 60;
+/** Their whole form takes longer than four minutes, and that of `scaling` writes a file of the documentation. */
+const SHORT_BENCHES: ReadonlySet<string> = new Set([
+  "load-memory",
+  "peers",
+  "replicas",
+  "restart",
+  "scaling",
+  "wallet-mix",
+]);
 /** A run prepares, ends its processes, and completes what it has begun. */
 const MORE_MS = 180_000;
 const SEEDS = 2 ** 31;
@@ -71,7 +80,7 @@ const argumentsOf = ({ kind, name }: Run, length: number): readonly string[] => 
   const target = name.slice(kind.length + 1);
   switch (kind) {
     case "bench":
-      return [target, "--json", ...(length < WHOLE_BENCH_SECONDS ? ["--short"] : [])];
+      return [target, "--json", ...(length < WHOLE_BENCH_SECONDS || SHORT_BENCHES.has(target) ? ["--short"] : [])];
     case "long":
       return [target, "--seconds", `${length}`];
     case "fuzz":

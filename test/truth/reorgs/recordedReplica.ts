@@ -32,6 +32,8 @@ export interface Untrue {
   /** The heads of the views that the replica held while it was asked. */
   readonly heads: readonly string[];
   readonly isError: boolean;
+  /** The replica had only heads that a lying node invented: other nodes lose their vote after a time without a new head. */
+  readonly isOfInvented: boolean;
   /** It is an error, although an honest node had these views for a while. */
   readonly isAvoidable: boolean;
 }
@@ -159,7 +161,17 @@ export const recordReplica = (service: Service, chain: TruthChain, nodes: readon
         const heads = held.map(({ number, hash }) => `${number} ${hash.slice(0, HASH_START)}`);
         const named = `${question.method} ${JSON.stringify(question.params)}`;
         return [
-          { question: named, cacheStatus, text, expected, tookMs, heads, isAvoidable, isError: result === undefined },
+          {
+            question: named,
+            cacheStatus,
+            text,
+            expected,
+            tookMs,
+            heads,
+            isAvoidable,
+            isError: result === undefined,
+            isOfInvented: held.length === 0,
+          },
         ];
       });
       answers = [];
