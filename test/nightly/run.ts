@@ -149,20 +149,36 @@ const resultIn = (output: string): Fields | undefined => {
   }
 };
 
-/** The first numbers of a result. Those of equal names in its variants are added. */
-const figuresOf = (result: Fields): string => {
-  const parts = isFields(result.variants) ? Object.values(result.variants).filter(isFields) : [result];
-  const sums = new Map<string, number>();
-  for (const part of parts) {
-    for (const [name, value] of Object.entries(part)) {
-      if (typeof value === "number" && name !== "seed" && name !== "seconds") {
-        sums.set(name, (sums.get(name) ?? 0) + value);
-      }
+/** Limits, and what the command says. */
+const IS_GIVEN = /^(?:seed|seconds|max|limit)/;
+
+/** Adds the numbers of a value by their names: the sum, or the largest time. Of a list, that is also its length. */
+const addNumbers = (totals: Map<string, number>, name: string, value: unknown): void => {
+  if (typeof value === "number" && !IS_GIVEN.test(name)) {
+    const before = totals.get(name) ?? 0;
+    totals.set(name, name.endsWith("Ms") ? Math.max(before, value) : before + value);
+  } else if (Array.isArray(value)) {
+    addNumbers(totals, name, value.length);
+    for (const item of value.filter(isFields)) {
+      addNumbers(totals, name, item);
+    }
+  } else if (isFields(value)) {
+    // The numbers of an object stand before those of the objects in it.
+    for (const [key, item] of Object.entries(value).toSorted(([, one], [, other]) => depthOf(one) - depthOf(other))) {
+      addNumbers(totals, key, item);
     }
   }
-  return [...sums]
+};
+
+const depthOf = (value: unknown): number => (typeof value === "object" ? 1 : 0);
+
+/** The first numbers of a result. */
+const figuresOf = (result: Fields): string => {
+  const totals = new Map<string, number>();
+  addNumbers(totals, "", result);
+  return [...totals]
     .slice(0, MAX_FIGURES)
-    .map(([name, value]) => `${name} ${value}`)
+    .map(([name, value]) => `${name} ${Math.round(value * 1_000) / 1_000}`)
     .join(", ");
 };
 
