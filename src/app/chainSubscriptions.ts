@@ -55,7 +55,7 @@ const internalCall =
 
 export interface ChainSubscriptionsOptions {
   readonly config: ChainConfig;
-  readonly shared: Pick<Shared, "server" | "budget" | "telemetry">;
+  readonly shared: Pick<Shared, "server" | "budget" | "deliveries" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly views: ChainViews;
   readonly behind: HeadsBehind;
@@ -107,6 +107,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
   const view = () => views.view();
   const internal = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal };
   return new Subscriptions({
+    deliveries: shared.deliveries,
     chain: config.name,
     heads: upstreams.heads,
     pending: views,

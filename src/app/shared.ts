@@ -12,6 +12,7 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { ProvenBlocks } from "../methods/provenBlocks.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
+import { Deliveries } from "../subscriptions/deliveries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
@@ -37,6 +38,7 @@ export interface Shared {
   readonly unconfirmedMs: number;
   readonly logSlots: FairGate<Node>;
   readonly webSockets: WebSockets;
+  readonly deliveries: Deliveries;
   /** Threads that execute EVM code. */
   readonly evmThreads: EvmThreads;
   /** Threads that verify responses. */
@@ -117,6 +119,7 @@ export const createShared = (
       memory: budget,
       telemetry,
     }),
+    deliveries: new Deliveries(log),
     evmThreads: new EvmThreads({
       entry: workerEntry("simulation"),
       onFailure: (error) => log.error({ err: error }, "a worker failed"),

@@ -47,8 +47,8 @@ export interface Subscriber {
   /** Functions that end a subscription, by its id. */
   readonly subscriptions: Map<string, () => void>;
   readonly isOpen: boolean;
-  /** Sends an event as fragments of one message. */
-  notify(fragments: readonly Buffer[]): void;
+  /** Sends an event as fragments of one message. `burst` is the number of the turn of the event loop in which it arose. */
+  notify(fragments: readonly Buffer[], burst: number): void;
   /** Closes the connection with a reason, because an event cannot be delivered. */
   close(code: number, reason: string): void;
 }

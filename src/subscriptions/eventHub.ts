@@ -1,6 +1,7 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Deliveries } from "./deliveries.ts";
 import {
   createPoolEvents,
   EventSubscribers,
@@ -15,12 +16,14 @@ import { createNewHeads } from "./newHeadsSubscription.ts";
 import { PendingLogs } from "./pendingLogs.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
 import { createSealedReceipts } from "./sealedReceipts.ts";
-import { broadcast, type Delivered, EventCounter, type Subscription } from "./subscriber.ts";
+import { beganBefore, type Delivered, EventCounter, type Subscription } from "./subscriber.ts";
 import { TransactionInclusion } from "./transactionInclusion.ts";
 
 interface SyncingOptions {
   readonly subscribers: ReadonlySet<Subscription>;
   readonly read: RpcReader;
+  readonly deliveries: Deliveries;
+  readonly events: EventCounter;
   readonly delivered: Delivered;
 }
 
@@ -31,7 +34,8 @@ const SYNCING_PERIOD_MS = 10_000;
  * Sends `{syncing: true, status}` or `false` to subscriptions when the state changes, in geth's form.
  * Requests eth_syncing only while there is a subscription.
  */
-export const createSyncing = ({ subscribers, read, delivered }: SyncingOptions): { close(): void } => {
+export const createSyncing = (options: SyncingOptions): { close(): void } => {
+  const { subscribers, read, deliveries, events, delivered } = options;
   let last = "false";
   const poll = async (): Promise<void> => {
     const text = new TextDecoder().decode(await read("eth_syncing", []));
@@ -40,7 +44,7 @@ export const createSyncing = ({ subscribers, read, delivered }: SyncingOptions):
     }
     last = text;
     const body = text === "false" ? text : `{"syncing":true,"status":${text}}`;
-    broadcast(Buffer.from(body), subscribers, delivered);
+    deliveries.send(delivered, () => Buffer.from(body), beganBefore(events.next(), subscribers));
   };
   const timer = setInterval(() => {
     // A failed request does not report a change. The next poll retries.
@@ -67,6 +71,8 @@ export interface EventHubOptions {
   readonly read: RpcReader;
   /** `read` returns only what is proven. Headers of the heads are not used: their hashes may not be computed. Default: false. */
   readonly isProven?: boolean;
+  /** Sends the events of all chains. */
+  readonly deliveries: Deliveries;
   /** Called with the number of blocks that were skipped. Their events are lost, so subscribers must be informed. */
   onMissed(blocks: bigint): void;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -90,14 +96,16 @@ export class EventHub {
   #lastNumber: bigint | undefined;
 
   constructor(options: EventHubOptions) {
-    const { heads, read, telemetry } = options;
+    const { heads, read, deliveries, telemetry } = options;
     const { log } = telemetry;
     const current = () => heads.current();
+    const events = this.#events;
     this.#options = options;
     this.#deliveredLogs = this.#deliveredOf("logs");
     this.#lastNumber = heads.current()?.latest.number;
     this.#sendHeads = createNewHeads({
-      ...{ current, read, log, signal: this.#ending.signal },
+      ...{ current, read, log, signal: this.#ending.signal, onMissed: options.onMissed },
+      ...{ deliveries, events },
       subscribers: this.#subscribers.newHeads,
       delivered: this.#deliveredOf("newHeads"),
       headerOf: ({ number }, of) => (options.isProven ? undefined : of.header(number)),
@@ -105,23 +113,26 @@ export class EventHub {
     this.#flashblocks = this.#createFlashblocks();
     this.#pendingLogs = new PendingLogs({
       index: this.#subscribers.pendingLogs,
-      events: this.#events,
+      ...{ deliveries, events },
       newest: () => this.#subscribers.newestPendingLogs,
       delivered: this.#deliveredOf("pendingLogs"),
     });
     this.#inclusion = new TransactionInclusion({
       current,
       read,
+      deliveries,
       delivered: this.#deliveredOf("transactionInclusion"),
       log,
     });
     const syncing = createSyncing({
       subscribers: this.#subscribers.syncing,
       read,
+      ...{ deliveries, events },
       delivered: this.#deliveredOf("syncing"),
     });
     this.#registerPool = createPoolEvents({
       source: options.pool,
+      ...{ deliveries, events },
       delivered: this.#deliveredOf("newPendingTransactions"),
     });
     this.#readSealedLogs = this.#createSealedLogs();
@@ -159,11 +170,12 @@ export class EventHub {
   }
 
   #createFlashblocks(): FlashblockDelivery {
-    const { heads, read, telemetry } = this.#options;
+    const { heads, read, deliveries, telemetry } = this.#options;
     return new FlashblockDelivery({
       subscribers: this.#subscribers.flashblocks,
       head: () => heads.current()?.latest.number ?? 0n,
       read,
+      ...{ deliveries, events: this.#events },
       deliveredBlocks: this.#deliveredOf("newFlashblocks"),
       deliveredTransactions: this.#deliveredOf("newFlashblockTransactions"),
       log: telemetry.log,
@@ -171,16 +183,18 @@ export class EventHub {
   }
 
   #createSealedLogs(): (change: HeadChange) => void {
-    const { heads, read, isProven = false, telemetry } = this.#options;
+    const { heads, read, isProven = false, deliveries, onMissed, telemetry } = this.#options;
     return createSealedLogs({
       current: () => heads.current(),
       read,
       trustsBloom: !isProven,
       events: this.#events,
       isWanted: () => this.#subscribers.wantsSealedLogs,
-      onAdded: (block) => {
+      onAdded: async (block) => {
         this.#sendLogs(block, false);
         this.#pendingLogs.onSealed(block);
+        await deliveries.sent(this.#deliveredLogs);
+        await this.#pendingLogs.sent();
       },
       onRemoved: (block) => {
         this.#sendLogs(block, true);
@@ -188,11 +202,12 @@ export class EventHub {
       },
       log: telemetry.log,
       signal: this.#ending.signal,
+      onMissed,
     });
   }
 
   #createSealedReceipts(): (change: HeadChange) => void {
-    const { heads, read, telemetry } = this.#options;
+    const { heads, read, deliveries, onMissed, telemetry } = this.#options;
     const { receipts } = this.#subscribers;
     const inclusion = this.#inclusion;
     const delivered = this.#deliveredOf("transactionReceipts");
@@ -201,12 +216,15 @@ export class EventHub {
       read,
       events: this.#events,
       wanted: [receipts, inclusion],
-      onAdded: (block) => {
-        receipts.deliver(block, delivered);
+      onAdded: async (block) => {
+        receipts.deliver(block, deliveries, delivered);
         inclusion.onSealed(block);
+        await deliveries.sent(delivered);
+        await inclusion.sent();
       },
       log: telemetry.log,
       signal: this.#ending.signal,
+      onMissed,
     });
   }
 
@@ -254,10 +272,8 @@ export class EventHub {
 
   #sendLogs({ logs, event }: SealedBlockLogs, removed: boolean): void {
     for (const log of removed ? logs.toReversed() : logs) {
-      const receivers = [...this.#subscribers.logs.match(log)].filter(({ since }) => since < event);
-      if (receivers.length > 0) {
-        broadcast(log.body(removed), receivers, this.#deliveredLogs);
-      }
+      const receivers = beganBefore(event, this.#subscribers.logs.match(log));
+      this.#options.deliveries.send(this.#deliveredLogs, () => log.body(removed), receivers);
     }
   }
 }

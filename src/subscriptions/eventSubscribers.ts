@@ -1,9 +1,10 @@
 import type { Hash } from "../ethereum/hex.ts";
 import { type LogFilter, type LogFilterLimits, parseLogQuery } from "../ethereum/logFilter.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
+import type { Deliveries } from "./deliveries.ts";
 import { FilterIndex } from "./filterIndex.ts";
 import { type InclusionOfRaw, type InclusionRequest, parseInclusion } from "./inclusionRequest.ts";
-import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
 import { parseReceiptHashes, ReceiptSubscribers } from "./transactionReceipts.ts";
 
 /** What a subscription is to. */
@@ -195,6 +196,8 @@ export class EventSubscribers {
 export interface PoolEventsOptions {
   /** The pools of the nodes. `subscribe` rejects if no node offers the subscription. */
   readonly source: { subscribe(isFull: boolean, listener: (body: Uint8Array) => void): Promise<() => void> };
+  readonly deliveries: Deliveries;
+  readonly events: EventCounter;
   readonly delivered: Delivered;
 }
 
@@ -216,13 +219,17 @@ interface PoolListener {
  */
 export const createPoolEvents = ({
   source,
+  deliveries,
+  events,
   delivered,
 }: PoolEventsOptions): ((isFull: boolean) => Promise<Registration>) => {
   const listeners = new Map<boolean, PoolListener>();
 
   const listen = (isFull: boolean): PoolListener => {
     const subscribers = new Set<Subscription>();
-    const stop = source.subscribe(isFull, (body) => broadcast(body, subscribers, delivered));
+    const stop = source.subscribe(isFull, (body) =>
+      deliveries.send(delivered, () => body, beganBefore(events.next(), subscribers)),
+    );
     return { subscribers, stop, registrations: 0 };
   };
 

@@ -2,6 +2,7 @@ import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Body, PendingBlock, PendingChange, PendingExtension } from "../core/view.ts";
 import { formatJson } from "../json/jsonBytes.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import type { Deliveries } from "./deliveries.ts";
 import type { FilterIndex, MatchedLog } from "./filterIndex.ts";
 import {
   type FullTransaction,
@@ -12,7 +13,7 @@ import {
 } from "./fullTransaction.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
 
 /** The subscriptions to pending blocks and their transactions. */
 export interface FlashblockSubscribers {
@@ -29,6 +30,8 @@ export interface FlashblocksOptions {
   /** Returns the newest sealed block's number. */
   head(): bigint;
   readonly read: RpcReader;
+  readonly deliveries: Deliveries;
+  readonly events: EventCounter;
   readonly deliveredBlocks: Delivered;
   readonly deliveredTransactions: Delivered;
   readonly log: Log;
@@ -177,8 +180,8 @@ export class FlashblockDelivery {
   }
 
   #sendBlock(body: Body): void {
-    const { subscribers, deliveredBlocks } = this.#options;
-    broadcast(body, subscribers.blocks, deliveredBlocks);
+    const { subscribers, deliveries, events, deliveredBlocks } = this.#options;
+    deliveries.send(deliveredBlocks, () => body, beganBefore(events.next(), subscribers.blocks));
   }
 
   #sendHash({ hashes }: SentTransactions, hash: string): void {
@@ -208,23 +211,22 @@ export class FlashblockDelivery {
     }
   }
 
-  #receiversOf(logs: readonly MatchedLog[]): ReadonlySet<Subscription> {
+  *#receiversOf(logs: readonly MatchedLog[]): Generator<Subscription> {
     const { transactions, matching } = this.#options.subscribers;
-    if (matching.size === 0) {
-      return transactions;
-    }
-    const receivers = new Set(transactions);
+    yield* transactions;
+    const matched = new Set<Subscription>();
     for (const log of logs) {
       for (const subscription of matching.match(log)) {
-        receivers.add(subscription);
+        if (!matched.has(subscription)) {
+          matched.add(subscription);
+          yield subscription;
+        }
       }
     }
-    return receivers;
   }
 
-  #send(body: Body, receivers: ReadonlySet<Subscription>): void {
-    if (receivers.size > 0) {
-      broadcast(body, receivers, this.#options.deliveredTransactions);
-    }
+  #send(body: Body, receivers: Iterable<Subscription>): void {
+    const { deliveries, events, deliveredTransactions } = this.#options;
+    deliveries.send(deliveredTransactions, () => body, beganBefore(events.next(), receivers));
   }
 }

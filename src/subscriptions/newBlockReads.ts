@@ -6,14 +6,16 @@ export interface NewBlockReadsOptions {
   readonly current: () => Heads | undefined;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** Called with the number of blocks whose events are lost, because the heads go on without them. */
+  onMissed(blocks: bigint): void;
 }
 
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
-/** Requests in flight. After an outage there may be a thousand blocks to read. */
+/** Reads in flight, and those that are not delivered. After an outage there may be a thousand blocks to read. */
 const MAX_IN_FLIGHT = 8;
 
-/** Reads what new blocks contain: at most MAX_IN_FLIGHT reads at a time, in the order of the calls. */
+/** Reads what new blocks contain: at most MAX_IN_FLIGHT at a time, in the order of the calls. */
 export class NewBlockReads {
   readonly #options: NewBlockReadsOptions;
   readonly #waiting: (() => void)[] = [];
@@ -23,24 +25,32 @@ export class NewBlockReads {
     this.#options = options;
   }
 
-  /** Repeats a read until it succeeds. Resolves with undefined if the block is no longer canonical. */
+  /**
+   * Repeats a read until it succeeds. Resolves with undefined if the block is no longer canonical.
+   * Call `end` when the result is delivered, so that the next block is read.
+   */
   async read<T>(block: RingBlock, fetch: () => Promise<T>): Promise<T | undefined> {
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     this.#inFlight++;
-    try {
-      return await this.#fetch(block, fetch);
-    } finally {
-      this.#inFlight--;
-      this.#waiting.shift()?.();
-    }
+    return this.#fetch(block, fetch);
+  }
+
+  /** What the read before returned is delivered. */
+  end(): void {
+    this.#inFlight--;
+    this.#waiting.shift()?.();
   }
 
   async #fetch<T>({ number, hash }: RingBlock, fetch: () => Promise<T>): Promise<T | undefined> {
-    const { current, log, signal } = this.#options;
+    const { current, log, signal, onMissed } = this.#options;
     for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
-      if (signal.aborted || current()?.at(number)?.hash !== hash) {
+      const heads = current();
+      if (signal.aborted || heads?.at(number)?.hash !== hash) {
+        if (heads !== undefined && number < heads.oldest) {
+          onMissed(1n);
+        }
         return undefined;
       }
       try {

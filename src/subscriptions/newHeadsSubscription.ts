@@ -1,14 +1,17 @@
 import type { HeadChange, HeaderFields, Heads, RingBlock } from "../core/heads.ts";
 import { asText, formatJson } from "../json/jsonBytes.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
+import type { Deliveries } from "./deliveries.ts";
 import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
 
 interface NewHeadsOptions extends NewBlockReadsOptions {
   readonly subscribers: ReadonlySet<Subscription>;
   readonly read: RpcReader;
+  readonly deliveries: Deliveries;
+  readonly events: EventCounter;
   readonly delivered: Delivered;
   /** Returns a header that needs no read. */
   headerOf(block: RingBlock, heads: Heads): HeaderFields | undefined;
@@ -21,13 +24,14 @@ const hasSize = ({ size }: HeaderFields): boolean => !isAbsent(size);
  * After a reorganisation, the blocks of the new branch follow.
  */
 export const createNewHeads = (options: NewHeadsOptions): ((change: HeadChange) => void) => {
-  const { subscribers, read, delivered, log } = options;
+  const { subscribers, read, deliveries, events, delivered, log } = options;
   const reads = new NewBlockReads(options);
   const inOrder = createSerialQueue((err) => log.warn({ err }, "a new head could not be delivered"));
   /** Heads in the queue. A later head must not overtake them. */
   let waiting = 0;
 
-  const send = (header: HeaderFields): void => broadcast(formatJson(header), subscribers, delivered);
+  const send = (header: HeaderFields): void =>
+    deliveries.send(delivered, () => formatJson(header), beganBefore(events.next(), subscribers));
 
   const readHeader = async ({ hash }: RingBlock): Promise<HeaderFields> => {
     const { transactions, uncles, withdrawals, ...header } = JSON.parse(
@@ -39,7 +43,7 @@ export const createNewHeads = (options: NewHeadsOptions): ((change: HeadChange) 
   /** Reads the header if the ring does not have it, or if the node sent it without a size. Undefined: the block is not canonical. */
   const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields | undefined> =>
     header === undefined
-      ? reads.read(block, () => readHeader(block))
+      ? reads.read(block, () => readHeader(block)).finally(() => reads.end())
       : hasSize(header)
         ? header
         : readHeader(block).catch(() => header);

@@ -1,13 +1,15 @@
 import type { PendingChange, PendingExtension } from "../core/view.ts";
+import type { Deliveries } from "./deliveries.ts";
 import { type FilterIndex, logKey, parseLogs, type SubscribedLog } from "./filterIndex.ts";
 import type { SealedBlockLogs } from "./sealedLogs.ts";
-import { broadcast, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
+import type { Delivered, EventCounter, Subscription } from "./subscriber.ts";
 
 export interface PendingLogsOptions {
   readonly index: FilterIndex<Subscription>;
   readonly events: EventCounter;
   /** Returns `since` of the newest subscription. */
   newest(): number;
+  readonly deliveries: Deliveries;
   readonly delivered: Delivered;
 }
 
@@ -89,6 +91,11 @@ export class PendingLogs {
     }
   }
 
+  /** Resolves when all logs are sent. */
+  sent(): Promise<void> {
+    return this.#options.deliveries.sent(this.#options.delivered);
+  }
+
   onUnsealed({ block: { number }, logs }: SealedBlockLogs): void {
     for (const log of logs.toReversed()) {
       this.#sendRemoved(number, log.key, log);
@@ -102,10 +109,9 @@ export class PendingLogs {
   }
 
   #send(log: SubscribedLog, removed: boolean, isReceiver: (since: number) => boolean): void {
-    const receivers = [...this.#options.index.match(log)].filter(({ since }) => isReceiver(since));
-    if (receivers.length > 0) {
-      broadcast(log.body(removed), receivers, this.#options.delivered);
-    }
+    const { index, deliveries, delivered } = this.#options;
+    const receivers = index.match(log).filter(({ since }) => isReceiver(since));
+    deliveries.send(delivered, () => log.body(removed), receivers);
   }
 
   #sendNew(logs: readonly SubscribedLog[], event: number): void {

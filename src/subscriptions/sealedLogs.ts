@@ -23,8 +23,8 @@ export interface SealedLogsOptions extends NewBlockReadsOptions {
   readonly trustsBloom: boolean;
   /** Whether there is a subscription. Without one, logs are not requested. */
   isWanted(): boolean;
-  /** Called for each block of the new branch, oldest first. */
-  onAdded(block: SealedBlockLogs): void;
+  /** Called for each block of the new branch, oldest first. Resolves when its events are sent. */
+  onAdded(block: SealedBlockLogs): Promise<void>;
   /** Called if an added block is no longer canonical. */
   onRemoved(block: SealedBlockLogs): void;
 }
@@ -81,12 +81,11 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
       ? NO_LOGS
       : options.read("eth_getLogs", [{ blockHash: hash }]);
 
-  const add = (block: RingBlock, text: Uint8Array | undefined, event: number): void => {
-    if (text === undefined) {
-      return;
+  const add = async (block: RingBlock, text: Uint8Array | undefined, event: number): Promise<void> => {
+    if (text !== undefined) {
+      store.set(block.hash, { text, event });
+      await options.onAdded({ block, logs: parseLogs(text), event });
     }
-    store.set(block.hash, { text, event });
-    options.onAdded({ block, logs: parseLogs(text), event });
   };
 
   const remove = (block: RingBlock): void => {
@@ -107,7 +106,7 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
     for (const block of to) {
       // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
       const text = reads.read(block, () => readLogs(block));
-      inOrder(async () => add(block, await text, event));
+      inOrder(async () => add(block, await text, event).finally(() => reads.end()));
     }
   };
 };

@@ -3,6 +3,7 @@ import { NodeError } from "../core/node.ts";
 import type { Body } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
+import { elements } from "../json/members.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isSame } from "../verification/jsonFields.ts";
 import { parseTransactions } from "./fullTransaction.ts";
@@ -19,11 +20,17 @@ export interface WantedReceipts {
   has(transactionHash: string): boolean;
 }
 
+/** A receipt, and its JSON text as the node wrote it. */
+export interface SealedReceipt {
+  readonly text: Body;
+  readonly fields: Fields;
+}
+
 interface Receipts {
   /** The JSON text of the list. */
   readonly body: Body;
   /** In the order of the block. */
-  readonly receipts: readonly Fields[];
+  readonly receipts: readonly SealedReceipt[];
 }
 
 /** A sealed block with its receipts. The list is empty if no subscription wants one of them. */
@@ -38,19 +45,22 @@ export interface SealedReceiptsOptions extends NewBlockReadsOptions {
   readonly events: EventCounter;
   /** By kind of subscription. */
   readonly wanted: readonly WantedReceipts[];
-  /** Called for each block of the new branch, oldest first. */
-  onAdded(block: SealedBlockReceipts): void;
+  /** Called for each block of the new branch, oldest first. Resolves when its events are sent. */
+  onAdded(block: SealedBlockReceipts): Promise<void>;
 }
 
 const NO_RECEIPTS: Receipts = { body: Buffer.from("[]"), receipts: [] };
 
 /** Throws RpcError unless this is a list of receipts of the block. */
 const parseReceipts = (body: Body, blockHash: Hash): Receipts => {
-  const receipts = parseJson(body);
-  if (!Array.isArray(receipts) || !receipts.every((each) => isFields(each) && isSame(each.blockHash, blockHash))) {
+  const values = parseJson(body);
+  const fields = Array.isArray(values) ? values.filter(isFields) : [];
+  const texts = [...elements(body)];
+  const isWhole = Array.isArray(values) && fields.length === values.length && fields.length === texts.length;
+  if (!isWhole || !fields.every((each) => isSame(each.blockHash, blockHash))) {
     throw unavailable("the receipts of a new block are not known yet");
   }
-  return { body, receipts };
+  return { body, receipts: fields.map((each, index) => ({ fields: each, text: texts[index] ?? body })) };
 };
 
 const readOneByOne = async (read: RpcReader, blockHash: Hash, hashes: readonly string[]): Promise<Receipts> => {
@@ -96,9 +106,13 @@ export const createSealedReceipts = (options: SealedReceiptsOptions): ((change: 
       // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
       const receipts = reads.read(block, () => readReceiptsOf(read, block.hash, wanted));
       inOrder(async () => {
-        const known = await receipts;
-        if (known !== undefined) {
-          options.onAdded({ block, ...known, event });
+        try {
+          const known = await receipts;
+          if (known !== undefined) {
+            await options.onAdded({ block, ...known, event });
+          }
+        } finally {
+          reads.end();
         }
       });
     }

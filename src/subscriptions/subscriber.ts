@@ -20,21 +20,17 @@ export const createSubscription = (subscriber: Subscriber): Omit<Subscription, "
   return { id, idBytes: Buffer.from(id, "latin1"), subscriber };
 };
 
-/** Sends one event to all receivers, and counts them. `body` is the UTF-8 JSON text of the result. */
-export const broadcast = (body: Uint8Array, receivers: Iterable<Subscription>, delivered: Delivered): void => {
-  const message = createNotification(body);
-  let count = 0;
-  for (const { idBytes, subscriber } of receivers) {
-    subscriber.notify(message.render(idBytes));
-    count++;
-  }
-  if (count > 0) {
-    delivered.inc(count);
+/** Returns those subscriptions that began before the event, one by one. Some may end before they are asked for. */
+export const beganBefore = function* (event: number, subscriptions: Iterable<Subscription>): Generator<Subscription> {
+  for (const subscription of subscriptions) {
+    if (subscription.since < event) {
+      yield subscription;
+    }
   }
 };
 
 /** The message of one event. It is serialised once; only the subscription's id differs between receivers. */
-interface Notification {
+export interface Notification {
   /** Returns the fragments of the WebSocket message for one subscription. */
   render(id: Buffer): readonly Buffer[];
 }
@@ -47,8 +43,32 @@ const BEFORE_RESULT = Buffer.from('","result":');
 const END = Buffer.from("}}");
 const EMPTY_ID = Buffer.alloc(ID_LENGTH);
 
-/** A larger body is a fragment that all receivers share. A smaller body is cheaper to copy. */
-const SHARED_ABOVE_BYTES = 16 * 1024;
+/** A larger result is shared by all receivers. To copy a smaller one takes less memory than its fragment of each message. */
+const SHARED_ABOVE_BYTES = 256;
+/** A larger part of a result is shared by all results that have it. */
+const OWN_FRAGMENT_BYTES = 16 * 1024;
+
+/** Joins small parts, so that a message has few fragments. */
+const joinSmall = (parts: readonly Uint8Array[]): readonly Buffer[] => {
+  const joined: Buffer[] = [];
+  let small: Uint8Array[] = [];
+  const flush = (): void => {
+    if (small.length > 0) {
+      joined.push(Buffer.concat(small));
+      small = [];
+    }
+  };
+  for (const part of parts) {
+    if (part.length > OWN_FRAGMENT_BYTES) {
+      flush();
+      joined.push(Buffer.from(part.buffer, part.byteOffset, part.length));
+    } else {
+      small.push(part);
+    }
+  }
+  flush();
+  return joined;
+};
 
 const withId = (template: Buffer, id: Buffer): Buffer => {
   const copy = Buffer.allocUnsafe(template.length);
@@ -57,15 +77,15 @@ const withId = (template: Buffer, id: Buffer): Buffer => {
   return copy;
 };
 
-/** Creates the notification of one event. */
-export const createNotification = (body: Uint8Array): Notification => {
-  if (body.length > SHARED_ABOVE_BYTES) {
-    const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT]);
-    const shared = Buffer.concat([body, END]);
-    return { render: (id) => [withId(template, id), shared] };
+/** Creates the notification of one event. The parts together are the UTF-8 JSON text of its result. */
+export const createNotification = (parts: readonly Uint8Array[]): Notification => {
+  const [first = END, ...others] = joinSmall([...parts, END]);
+  if (others.length === 0 && first.length <= SHARED_ABOVE_BYTES) {
+    const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT, first]);
+    return { render: (id) => [withId(template, id)] };
   }
-  const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT, body, END]);
-  return { render: (id) => [withId(template, id)] };
+  const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT]);
+  return { render: (id) => [withId(template, id), first, ...others] };
 };
 
 /** Numbers the events of a chain, so that a subscription gets only the events after its own start. */

@@ -1,13 +1,15 @@
 import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
 import type { Body, PendingBlock, PendingChange, View } from "../core/view.ts";
 import { formatQuantity, isHash, isQuantity } from "../ethereum/hex.ts";
-import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
+import { type Fields, parseJson } from "../json/jsonBytes.ts";
+import { members } from "../json/members.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import type { Deliveries } from "./deliveries.ts";
 import type { Registration } from "./eventSubscribers.ts";
 import type { InclusionRequest } from "./inclusionRequest.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import type { SealedBlockReceipts, WantedReceipts } from "./sealedReceipts.ts";
-import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+import { createNotification, type Delivered, type Notification, type Subscription } from "./subscriber.ts";
 
 /** `preconfirmed` is not in EIP-8072: the transaction is in the pending block of the feed. */
 type InclusionStatus = "preconfirmed" | "included" | "reorged" | "finalized";
@@ -17,30 +19,45 @@ interface Inclusion extends BlockId {
   readonly transactionIndex: bigint;
 }
 
+/** A receipt's JSON text, and where its block has the transaction. */
+interface PlacedReceipt {
+  readonly place: Inclusion;
+  readonly text: Body;
+}
+
 /** Returns the place of a transaction by its receipt. Undefined if this is no receipt of a block. */
-const placeOf = (receipt: unknown): Inclusion | undefined => {
-  if (!isFields(receipt)) {
-    return undefined;
-  }
-  const { blockHash: hash, blockNumber, transactionIndex } = receipt;
-  return isHash(hash) && isQuantity(blockNumber) && isQuantity(transactionIndex)
+const placeOf = ({ blockHash: hash, blockNumber, transactionIndex }: Fields): Inclusion | undefined =>
+  isHash(hash) && isQuantity(blockNumber) && isQuantity(transactionIndex)
     ? { hash, number: BigInt(blockNumber), transactionIndex: BigInt(transactionIndex) }
     : undefined;
+
+const PLACE_FIELDS: ReadonlySet<string> = new Set(["blockHash", "blockNumber", "transactionIndex"]);
+
+/** Finds the place in the text of a receipt, or of `null`. Its other fields are not parsed: a receipt can have megabytes of logs. */
+const placedReceipt = (text: Body): PlacedReceipt | undefined => {
+  const found = members(text).filter(({ key }) => PLACE_FIELDS.has(key));
+  const place = placeOf(Object.fromEntries(found.map(({ key, value }) => [key, parseJson(value)])));
+  return place && { place, text };
 };
 
-/** Formats the result of a notification. A transaction that is taken back has no receipt. */
-const formatInclusion = (
+const NULL = Buffer.from("null");
+const CLOSE = Buffer.from("}");
+
+/** Creates a notification. The text of the receipt is not copied. A transaction that is taken back has none. */
+const createInclusion = (
   status: InclusionStatus,
   { hash, number, transactionIndex }: Inclusion,
-  receipt: Fields | null,
-): Body =>
-  formatJson({
+  receipt: Body = NULL,
+): Notification => {
+  const place = {
     status,
     blockHash: hash,
     blockNumber: formatQuantity(number),
     transactionIndex: formatQuantity(transactionIndex),
-    receipt,
-  });
+  };
+  const head = `${JSON.stringify(place).slice(0, -1)},"receipt":`;
+  return createNotification([Buffer.from(head), receipt, CLOSE]);
+};
 
 interface Watch extends InclusionRequest {
   readonly subscription: Subscription;
@@ -55,6 +72,7 @@ interface Watch extends InclusionRequest {
 export interface TransactionInclusionOptions {
   readonly current: () => Heads | undefined;
   readonly read: RpcReader;
+  readonly deliveries: Deliveries;
   readonly delivered: Delivered;
   readonly log: Log;
 }
@@ -78,6 +96,8 @@ export class TransactionInclusion implements WantedReceipts {
   readonly #waiting = new Set<Watch>();
   /** Included, and not final yet. */
   readonly #included = new Set<Watch>();
+  /** The reads of receipts that have not ended, by transaction hash. */
+  readonly #reads = new Map<string, Promise<PlacedReceipt | undefined>>();
   #view: View | undefined;
 
   constructor(options: TransactionInclusionOptions) {
@@ -127,32 +147,50 @@ export class TransactionInclusion implements WantedReceipts {
 
   /** Blocks that are replaced come before those that replace them: `onSealed` has only blocks that are canonical now. */
   onHead({ from, heads }: HeadChange): void {
-    const replaced = new Set(from.map(({ hash }) => hash));
+    this.#run(this.#followHead(new Set(from.map(({ hash }) => hash)), heads));
+  }
+
+  /** Takes the receipts of each new block, in the order of the chain. */
+  onSealed(block: SealedBlockReceipts): void {
+    this.#run(this.#takeReceipts(block));
+  }
+
+  /** Resolves when all that was taken is sent. */
+  sent(): Promise<void> {
+    return this.#options.deliveries.sent(this.#options.delivered);
+  }
+
+  #run(steps: Iterator<unknown>): void {
+    this.#options.deliveries.run(this.#options.delivered, steps);
+  }
+
+  *#followHead(replaced: ReadonlySet<string>, heads: Heads): Generator<void> {
     for (const watch of replaced.size > 0 ? [...this.#included] : []) {
       if (watch.included !== undefined && replaced.has(watch.included.hash)) {
         this.#takeBack(watch, watch.included);
+        yield;
       }
     }
     for (const watch of [...this.#waiting]) {
       this.#look(watch);
+      yield;
     }
-    this.#finalize(heads);
+    yield* this.#finalize(heads);
   }
 
-  /** Takes the receipts of each new block, in the order of the chain. */
-  onSealed({ block, receipts }: SealedBlockReceipts): void {
-    const heads = this.#options.current();
-    if (heads === undefined || !isServed(block, heads)) {
-      return;
-    }
-    for (const receipt of receipts) {
-      for (const watch of this.#watchesOf(String(receipt.transactionHash).toLowerCase())) {
-        this.#include(watch, receipt, heads);
+  *#takeReceipts({ block, receipts }: SealedBlockReceipts): Generator<void> {
+    for (const { text, fields } of receipts) {
+      const place = placeOf(fields);
+      const watches = this.#watchesOf(String(fields.transactionHash).toLowerCase());
+      if (place !== undefined && watches.length > 0) {
+        yield* this.#includeAll(watches, { place, text });
       }
     }
-    for (const watch of [...this.#waiting]) {
+    const heads = this.#options.current();
+    for (const watch of heads !== undefined && isServed(block, heads) ? [...this.#waiting] : []) {
       if (watch.preconfirmed !== undefined && watch.preconfirmed.number <= block.number) {
         this.#takeBack(watch, watch.preconfirmed);
+        yield;
       }
     }
   }
@@ -183,8 +221,8 @@ export class TransactionInclusion implements WantedReceipts {
     this.#included.delete(watch);
   }
 
-  #send({ subscription }: Watch, status: InclusionStatus, place: Inclusion, receipt: Fields | null): void {
-    broadcast(formatInclusion(status, place, receipt), [subscription], this.#options.delivered);
+  #send({ subscription }: Watch, message: Notification): void {
+    this.#options.deliveries.notify(this.#options.delivered, subscription, message);
   }
 
   #end({ subscription: { id, subscriber } }: Watch): void {
@@ -193,25 +231,33 @@ export class TransactionInclusion implements WantedReceipts {
 
   /** A transaction without a receipt is not executed yet. */
   #preconfirm(watch: Watch, block: PendingBlock, index: number): void {
-    const body = watch.preconfirmed === undefined ? block.receipt(index) : undefined;
-    const receipt = body && parseJson(body);
-    if (isFields(receipt)) {
+    const receipt = watch.preconfirmed === undefined ? block.receipt(index) : undefined;
+    if (receipt !== undefined) {
       watch.preconfirmed = { number: block.number, hash: block.hash, transactionIndex: BigInt(index) };
-      this.#send(watch, "preconfirmed", watch.preconfirmed, receipt);
+      this.#send(watch, createInclusion("preconfirmed", watch.preconfirmed, receipt));
     }
   }
 
-  #include(watch: Watch, receipt: unknown, heads: Heads): void {
-    const place = placeOf(receipt);
-    if (place === undefined || !isFields(receipt) || !isServed(place, heads) || !this.#waiting.delete(watch)) {
+  /** Includes those that still wait, while the block is served. */
+  *#includeAll(watches: readonly Watch[], { place, text }: PlacedReceipt): Generator<void> {
+    const message = createInclusion("included", place, text);
+    for (const watch of watches) {
+      this.#include(watch, place, message);
+      yield;
+    }
+  }
+
+  #include(watch: Watch, place: Inclusion, message: Notification): void {
+    const heads = this.#options.current();
+    if (heads === undefined || !isServed(place, heads) || !this.#waiting.delete(watch)) {
       return;
     }
     this.#included.add(watch);
     watch.included = place;
     watch.preconfirmed = undefined;
-    this.#send(watch, "included", place, receipt);
+    this.#send(watch, message);
     if (watch.includesReorgs) {
-      this.#finalize(heads);
+      this.#finalizeIfFinal(watch, heads);
     } else {
       this.#end(watch);
     }
@@ -227,7 +273,7 @@ export class TransactionInclusion implements WantedReceipts {
     watch.included = undefined;
     this.#waiting.add(watch);
     if (watch.includesReorgs) {
-      this.#send(watch, "reorged", place, null);
+      this.#send(watch, createInclusion("reorged", place));
     }
   }
 
@@ -238,10 +284,9 @@ export class TransactionInclusion implements WantedReceipts {
     }
     watch.lookups--;
     this.#readReceipt(watch)
-      .then((receipt) => {
-        const heads = this.#options.current();
-        if (heads !== undefined) {
-          this.#include(watch, receipt, heads);
+      .then((found) => {
+        if (found !== undefined) {
+          this.#run(this.#includeAll([watch], found));
         }
       })
       .catch((err: unknown) => {
@@ -250,16 +295,31 @@ export class TransactionInclusion implements WantedReceipts {
       });
   }
 
-  async #readReceipt({ hash }: Watch): Promise<unknown> {
-    return parseJson(await this.#options.read("eth_getTransactionReceipt", [hash]));
+  /** Reads the receipt of a transaction once for all that ask for it at the same time. */
+  #readReceipt({ hash }: Watch): Promise<PlacedReceipt | undefined> {
+    const reading = this.#reads.get(hash);
+    if (reading !== undefined) {
+      return reading;
+    }
+    const read = this.#options
+      .read("eth_getTransactionReceipt", [hash])
+      .then(placedReceipt)
+      .finally(() => this.#reads.delete(hash));
+    this.#reads.set(hash, read);
+    return read;
   }
 
-  #finalize({ finalized }: Heads): void {
+  *#finalize(heads: Heads): Generator<void> {
     for (const watch of this.#included) {
-      const { included } = watch;
-      if (finalized !== undefined && included !== undefined && included.number <= finalized.number) {
-        this.#sendFinal(watch, included);
-      }
+      this.#finalizeIfFinal(watch, heads);
+      yield;
+    }
+  }
+
+  #finalizeIfFinal(watch: Watch, { finalized }: Heads): void {
+    const { included } = watch;
+    if (finalized !== undefined && included !== undefined && included.number <= finalized.number) {
+      this.#sendFinal(watch, included);
     }
   }
 
@@ -270,15 +330,22 @@ export class TransactionInclusion implements WantedReceipts {
     }
     watch.isFinalizing = true;
     this.#readReceipt(watch)
-      .then((receipt) => {
-        if (this.#included.has(watch) && isFields(receipt) && placeOf(receipt)?.hash === place.hash) {
-          this.#send(watch, "finalized", place, receipt);
-          this.#end(watch);
+      .then((found) => {
+        if (found?.place.hash === place.hash) {
+          this.#run(this.#endFinal(watch, found));
         }
       })
       .catch((err: unknown) => this.#options.log.debug({ err }, "the receipt of a subscription will be read again"))
       .finally(() => {
         watch.isFinalizing = false;
       });
+  }
+
+  *#endFinal(watch: Watch, { place, text }: PlacedReceipt): Generator<void> {
+    if (this.#included.has(watch)) {
+      this.#send(watch, createInclusion("finalized", place, text));
+      this.#end(watch);
+      yield;
+    }
   }
 }

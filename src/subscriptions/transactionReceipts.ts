@@ -1,8 +1,9 @@
 import { type Hash, isHash, lowerPrefix } from "../ethereum/hex.ts";
-import { type Fields, formatJson, isFields } from "../json/jsonBytes.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import type { SealedBlockReceipts, WantedReceipts } from "./sealedReceipts.ts";
-import { broadcast, type Delivered, type Subscription } from "./subscriber.ts";
+import type { Deliveries } from "./deliveries.ts";
+import type { SealedBlockReceipts, SealedReceipt, WantedReceipts } from "./sealedReceipts.ts";
+import { beganBefore, createNotification, type Delivered, type Notification, type Subscription } from "./subscriber.ts";
 
 /** The limit of geth (eth/filters, maxTxHashes). */
 const MAX_HASHES = 200;
@@ -30,6 +31,16 @@ export const parseReceiptHashes = (option: unknown): readonly Hash[] => {
   }
   return [...new Set(hashes.map(parseTransactionHash))];
 };
+
+const OPEN = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSE = Buffer.from("]");
+
+/** Returns the JSON text of a list, in parts. No receipt is formatted or copied. */
+const formatList = (list: readonly SealedReceipt[]): readonly Uint8Array[] => [
+  ...list.flatMap(({ text }, index) => [index === 0 ? OPEN : COMMA, text]),
+  CLOSE,
+];
 
 /** The `transactionReceipts` subscriptions, by transaction hash. */
 export class ReceiptSubscribers implements WantedReceipts {
@@ -71,23 +82,37 @@ export class ReceiptSubscribers implements WantedReceipts {
   }
 
   /** Sends each subscription the list of its receipts in the block, as geth does. An empty list is not sent. */
-  deliver({ body, receipts, event }: SealedBlockReceipts, delivered: Delivered): void {
-    const isOlder = ({ since }: Subscription): boolean => since < event;
+  deliver({ body, receipts, event }: SealedBlockReceipts, deliveries: Deliveries, delivered: Delivered): void {
     if (receipts.length > 0) {
-      broadcast(body, [...this.#all].filter(isOlder), delivered);
+      deliveries.send(delivered, () => body, beganBefore(event, this.#all));
+      deliveries.run(
+        delivered,
+        this.#sendLists(receipts, event, (...sent) => deliveries.notify(delivered, ...sent)),
+      );
     }
-    const lists = new Map<Subscription, Fields[]>();
+  }
+
+  *#sendLists(
+    receipts: readonly SealedReceipt[],
+    event: number,
+    notify: (subscription: Subscription, message: Notification) => void,
+  ): Generator<void> {
+    const lists = new Map<Subscription, SealedReceipt[]>();
     for (const receipt of receipts) {
-      for (const subscription of this.#byHash.get(String(receipt.transactionHash).toLowerCase()) ?? []) {
+      const ofReceipt = this.#byHash.get(String(receipt.fields.transactionHash).toLowerCase()) ?? [];
+      for (const subscription of beganBefore(event, ofReceipt)) {
         const list = lists.get(subscription) ?? [];
         lists.set(subscription, list);
         list.push(receipt);
+        yield;
       }
     }
     for (const [subscription, list] of lists) {
-      if (isOlder(subscription)) {
-        broadcast(formatJson(list), [subscription], delivered);
+      // It may have ended in the meantime.
+      if (subscription.subscriber.subscriptions.has(subscription.id)) {
+        notify(subscription, createNotification(formatList(list)));
       }
+      yield;
     }
   }
 }

@@ -173,7 +173,7 @@ export class WebSocketConnection {
       get isOpen() {
         return socket.readyState === socket.OPEN;
       },
-      notify: (fragments) => this.#sendQueue.notify(fragments),
+      notify: (fragments, burst) => this.#sendQueue.notify(fragments, burst),
       close: (code, reason) => this.close(code, reason),
     };
   }

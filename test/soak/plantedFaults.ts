@@ -10,8 +10,8 @@ export interface PlantedFault {
 }
 
 const NOTIFY = {
-  file: "src/subscriptions/subscriber.ts",
-  from: "subscriber.notify(message.render(idBytes));",
+  file: "src/subscriptions/deliveries.ts",
+  from: "subscriber.notify(message.render(idBytes), burst);",
 } as const;
 
 const PLANTED_FAULTS = {

@@ -5,6 +5,7 @@ import type { PendingExtension } from "../../src/core/view.ts";
 import { type Address, formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
+import { Deliveries } from "../../src/subscriptions/deliveries.ts";
 import { Subscriptions } from "../../src/subscriptions/subscriptions.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createHeads } from "../support/builders/heads.ts";
@@ -78,6 +79,7 @@ export const createRig = () => {
     limits: { maxAddresses: 10, maxTopics: 10 },
     maxSubscriptions: 10,
     maxBytesPerClient: 1_000_000,
+    deliveries: new Deliveries(telemetry.log, Number.POSITIVE_INFINITY),
     telemetry,
   });
   const closed: string[] = [];

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
 import type { Subscriber } from "../../src/core/context.ts";
+import { Deliveries } from "../../src/subscriptions/deliveries.ts";
 import { createSyncing } from "../../src/subscriptions/eventHub.ts";
-import { createSubscription, type Subscription } from "../../src/subscriptions/subscriber.ts";
+import { createSubscription, EventCounter, type Subscription } from "../../src/subscriptions/subscriber.ts";
 
 const PERIOD_MS = 10_000;
 const STATUS = '{"startingBlock":"0x0","currentBlock":"0x10","highestBlock":"0x20"}';
@@ -31,6 +32,8 @@ test("syncing is sent when it changes, is polled only with a subscription, and i
       }
       return Buffer.from(answer);
     },
+    deliveries: new Deliveries({ warn: () => assert.fail("an event failed") }),
+    events: new EventCounter(),
     delivered: { inc: (count) => assert.equal(count, 1) },
   });
   const look = async (next: string | undefined): Promise<void> => {

@@ -74,7 +74,7 @@ test("a reader that stops reading gets complete messages, then close code 1013, 
   let sent = 0;
   while (subscriber.isOpen) {
     const body = Buffer.from(JSON.stringify(`${sent}`.padEnd(BODY_BYTES)));
-    subscriber.notify(createNotification(body).render(ID));
+    subscriber.notify(createNotification([body]).render(ID), sent);
     if (subscriber.isOpen) {
       sent++;
     }
@@ -93,9 +93,9 @@ test("a reader that stops reading gets complete messages, then close code 1013, 
 test("a burst in one turn of the event loop does not close the connection", async (context) => {
   const { client, messages, ask } = await connect(context, nothing);
   const subscriber = await ask();
-  const notification = createNotification(Buffer.from(JSON.stringify("".padEnd(1_000))));
+  const notification = createNotification([Buffer.from(JSON.stringify("".padEnd(1_000)))]);
   for (let at = 0; at < 1_000; at++) {
-    subscriber.notify(notification.render(ID));
+    subscriber.notify(notification.render(ID), 1);
   }
   while (messages.length < 1_000) {
     await once(client, "message");
@@ -117,7 +117,7 @@ test("events and other responses wait for the end of a streamed response", async
   });
   const subscriber = await ask();
   await turn();
-  subscriber.notify(createNotification(Buffer.from('"event"')).render(ID));
+  subscriber.notify(createNotification([Buffer.from('"event"')]).render(ID), 1);
   await ask();
   await turn();
   assert.deepEqual(messages, []);

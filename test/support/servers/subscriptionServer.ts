@@ -6,6 +6,7 @@ import { Context } from "../../../src/core/context.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
+import { Deliveries } from "../../../src/subscriptions/deliveries.ts";
 import { Subscriptions } from "../../../src/subscriptions/subscriptions.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
 import { WebSockets } from "../../../src/websocket/webSocketServer.ts";
@@ -49,6 +50,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     limits: { maxAddresses: 1_000, maxTopics: 1_000 },
     maxSubscriptions: 1_000,
     maxBytesPerClient: 64 * 1024 * 1024,
+    deliveries: new Deliveries(telemetry.log),
     telemetry,
   });
   const dispatch = createDispatch<Context, RpcResponse>({
