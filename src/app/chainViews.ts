@@ -192,6 +192,7 @@ export class ChainViews {
       maxDepth,
       skipsReceiptsRoot: config.quirks.anvilDepositNonce,
       heads: upstreams.heads,
+      forks: () => this.forks,
       executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
       senderOf: (hash) => this.#senders.get(hash),
       ...(hasFeed && { openFeed: this.#openFeed }),

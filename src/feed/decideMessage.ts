@@ -1,9 +1,11 @@
 import type { BlockId } from "../core/heads.ts";
 import type { PendingEnvironment } from "../core/view.ts";
+import type { Data } from "../ethereum/hex.ts";
 import type { FeedMessage } from "./feedMessage.ts";
 import {
   type BlockMessages,
   type Decision,
+  lacksDiscarded,
   numberOfMessage,
   type SequenceLimits,
   type SequenceState,
@@ -11,39 +13,55 @@ import {
 
 const MAX_BLOCK_BYTES = 64 * 1024 * 1024;
 
-const isSame = (a: FeedMessage, b: FeedMessage): boolean =>
-  a.blockKey === b.blockKey &&
+/** Whether both extend their block in the same way. Their payloads may differ. */
+const hasSameContent = (a: FeedMessage, b: FeedMessage): boolean =>
   a.index === b.index &&
   a.commitments.blockHash === b.commitments.blockHash &&
   a.commitments.gasUsed === b.commitments.gasUsed &&
   a.transactions.length === b.transactions.length &&
   a.transactions.every((transaction, index) => transaction === b.transactions[index]);
 
+const isSame = (a: FeedMessage, b: FeedMessage): boolean => a.blockKey === b.blockKey && hasSameContent(a, b);
+
 const isSuperseded = (state: SequenceState, message: FeedMessage): boolean =>
   state.superseded.some((old) => (old.index === 0 ? old.blockKey === message.blockKey : isSame(old, message)));
 
-/**
- * Whether index 0 of a block above all known blocks is missing. Before the first block it is not:
- * the connection may have opened in the middle of a block.
- */
-const isFirstLost = (
-  { hasBegun, buffered, blocks }: SequenceState,
-  { blockKey }: FeedMessage,
-  number?: bigint,
-): boolean => {
-  const newest = blocks.at(-1)?.number;
-  if (!hasBegun || (newest !== undefined && number !== undefined && number <= newest)) {
-    return false;
+/** Returns the buffered messages of a block that follow its first one without a gap. */
+const following = ({ buffered }: SequenceState, first: FeedMessage): readonly FeedMessage[] => {
+  const own = buffered.map(({ message }) => message).filter(({ blockKey }) => blockKey === first.blockKey);
+  const messages = [first];
+  for (let next: FeedMessage | undefined = first; next; ) {
+    next = own.find(({ index }) => index === messages.length);
+    messages.push(...(next ? [next] : []));
   }
-  return !buffered.some(({ message }) => message.index === 0 && message.blockKey === blockKey);
+  return messages;
+};
+
+/**
+ * Whether an earlier message of the same block is missing. Before the first block none is: the connection may have opened in the
+ * middle of a block. Of a block on another branch none is either, because it is not shown.
+ */
+const lacksEarlier = (state: SequenceState, { blockKey, index }: FeedMessage): boolean => {
+  const first = state.buffered.find(({ message }) => message.index === 0 && message.blockKey === blockKey);
+  if (first === undefined) {
+    return state.hasBegun;
+  }
+  return first.decision === "undecided" && index > following(state, first.message).length;
 };
 
 const isIncomplete = (state: SequenceState, block: BlockMessages): boolean =>
+  lacksDiscarded(state, block) ||
   state.buffered.some(({ message }) => message.blockKey === block.blockKey && message.index >= block.messages.length);
 
 /** Whether the message names a predecessor in this block that was not received. */
 const lacksPredecessor = (block: BlockMessages, { previous }: FeedMessage): boolean =>
   previous !== undefined && previous.number === block.number && previous.index >= block.messages.length;
+
+/** Whether the base fee of the next block does not follow from the gas of this one, so that messages of this one are missing. */
+const hasOtherFee = (block: BlockMessages, { environment }: FeedMessage, { baseFeeAfter }: SequenceLimits): boolean => {
+  const expected = baseFeeAfter?.(block);
+  return expected !== undefined && environment !== undefined && environment.baseFeePerGas !== expected;
+};
 
 /** Two copies differ. If hashes are true, both have their own hash, so that the builder has replaced the message. */
 const decideCopy = (received: FeedMessage, { trueHashes, verdictOf }: SequenceLimits): Decision => {
@@ -69,9 +87,44 @@ const decideKnownPayload = (block: BlockMessages, message: FeedMessage, limits: 
   return block.messages.reduce((sum, { bytes }) => sum + bytes, message.bytes) > MAX_BLOCK_BYTES ? "tooLarge" : "next";
 };
 
-/** Whether the message is a block's first one with another key. Later messages have shown the key of the block. */
-const hasSameFirst = ({ messages: [first, ...later] }: BlockMessages, message: FeedMessage): boolean =>
-  first !== undefined && later.length > 0 && isSame(first, { ...message, blockKey: first.blockKey });
+/** Whether a connection has sent messages of one block, and then begun another one. */
+export const isAbandoned = ({ beginnings }: SequenceState, blockKey: Data, laterKey: Data): boolean =>
+  beginnings.some(
+    (later, at) =>
+      later.blockKey === laterKey &&
+      beginnings.slice(0, at).some((before) => before.blockKey === blockKey && before.connection === later.connection),
+  );
+
+/** Whether the connection of a buffered message has begun the block that is shown after it. */
+const isPassedOver = ({ blocks }: SequenceState, message: FeedMessage, number: bigint | undefined): boolean => {
+  const first = blocks.find((block) => block.number === number)?.messages[0];
+  return first !== undefined && first.connection === message.connection && orderOf(first) > orderOf(message);
+};
+
+const orderOf = (message: FeedMessage | undefined): number => message?.order ?? 0;
+
+/** Whether another connection's block goes on while the one that is shown does not: two messages arrived, and none of the latter. */
+const hasGoneOn = (state: SequenceState, shown: BlockMessages, first: FeedMessage): boolean => {
+  const messages = following(state, first);
+  const [before, newest] = messages.slice(-2);
+  const shownOrders = state.blocks
+    .filter(({ number }) => number >= shown.number)
+    .map((block) => orderOf(block.messages.at(-1)));
+  const showsMore = messages.some((message, index) => {
+    const known = shown.messages[index];
+    return known === undefined || !hasSameContent(known, message);
+  });
+  return newest !== undefined && showsMore && orderOf(before) > Math.max(...shownOrders);
+};
+
+/**
+ * A block begins again. On one connection the new attempt supersedes the old one. From another connection it is a second opinion:
+ * the one that goes on is shown.
+ */
+const decideAgain = (state: SequenceState, shown: BlockMessages, message: FeedMessage): Decision =>
+  isAbandoned(state, shown.blockKey, message.blockKey) || hasGoneOn(state, shown, message)
+    ? "replacement"
+    : "undecided";
 
 /** Whether the block before may have further messages. A message that names its predecessor has shown that it has none. */
 const mayLackLast = (
@@ -88,21 +141,18 @@ const decideFirst = (
   limits: SequenceLimits,
 ): Decision => {
   const { number, parentHash } = message.environment;
-  const replaced = state.blocks.find((block) => block.number === number);
-  if (replaced && hasSameFirst(replaced, message)) {
-    return "duplicate";
-  }
+  const shown = state.blocks.find((block) => block.number === number);
   const parent = state.blocks.find((block) => block.number === number - 1n);
   if (number - 1n === head.number) {
     if (parentHash !== head.hash) {
       return "wrongParent";
     }
-    return replaced ? "replacement" : "first";
+    return shown ? decideAgain(state, shown, message) : "first";
   }
   if (!parent) {
     return "early";
   }
-  if (isIncomplete(state, parent) || lacksPredecessor(parent, message)) {
+  if (isIncomplete(state, parent) || lacksPredecessor(parent, message) || hasOtherFee(parent, message, limits)) {
     return "gap";
   }
   // The parent is of another branch, or its last message is lost.
@@ -113,7 +163,7 @@ const decideFirst = (
   if (mayLackLast(parent, message, limits)) {
     return "unconfirmed";
   }
-  return replaced ? "replacement" : "firstOfNextBlock";
+  return shown ? decideAgain(state, shown, message) : "firstOfNextBlock";
 };
 
 const APPLIED: ReadonlySet<Decision> = new Set(["first", "next", "firstOfNextBlock", "replacement"]);
@@ -152,9 +202,12 @@ const decidePlace = (state: SequenceState, message: FeedMessage, head: BlockId, 
   if (block) {
     return decideKnownPayload(block, message, limits);
   }
+  if (isPassedOver(state, message, number)) {
+    return "old";
+  }
   const { environment } = message;
   if (!environment) {
-    return isFirstLost(state, message, number) ? "gap" : "waiting";
+    return lacksEarlier(state, message) ? "gap" : "waiting";
   }
   return decideFirst(state, { ...message, environment }, head, limits);
 };

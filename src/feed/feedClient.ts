@@ -13,10 +13,10 @@ export interface FeedOptions {
   /** Returns the chain's current block time. */
   readonly blockTimeMs: () => number;
   /**
-   * Called with each valid message, in the order of its connection. `url` is the position in `urls`.
+   * Called with each valid message, in the order of its connection, which is the position in `urls`.
    * Every connection delivers the same messages; `sequence` uses the first copy.
    */
-  readonly onMessage: (message: FeedMessage, url: number) => void;
+  readonly onMessage: (message: FeedMessage) => void;
   /** Counts messages while they are read. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -130,7 +130,7 @@ class ReconnectingFeed {
     }
     this.#failures = 0;
     this.#isDown = false;
-    onMessage(parsed.message, this.#position);
+    onMessage({ ...parsed.message, connection: this.#position });
     return true;
   }
 }

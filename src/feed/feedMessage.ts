@@ -68,6 +68,10 @@ export interface FeedMessage {
   readonly bytes: number;
   /** Time of arrival, in milliseconds of a monotonic clock. */
   readonly receivedMs?: number;
+  /** The connection that has sent it. Default 0. */
+  readonly connection?: number;
+  /** The position among all messages that arrived, of all connections. */
+  readonly order?: number;
 }
 
 /** Why a message was discarded. It is a label value of the metric. */

@@ -1,9 +1,11 @@
 import type { BlockId } from "../core/heads.ts";
-import { decideMessage } from "./decideMessage.ts";
+import { decideMessage, isAbandoned } from "./decideMessage.ts";
 import type { FeedMessage } from "./feedMessage.ts";
 import {
+  type BlockMessages,
   type BufferedMessage,
   type Decision,
+  lacksDiscarded,
   numberOfMessage,
   type SequenceLimits,
   type SequenceState,
@@ -14,6 +16,8 @@ const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
 const MAX_WRONG_PARENTS = 8;
 const MAX_SUPERSEDED = 64;
 const MAX_PASSED = 16;
+const MAX_BEGINNINGS = 64;
+const MAX_DISCARDED = 64;
 
 const append = (state: SequenceState, message: FeedMessage): SequenceState => ({
   ...state,
@@ -43,6 +47,9 @@ const replace = (state: SequenceState, message: FeedMessage, { verdictOf }: Sequ
   const below = state.blocks.filter((block) => block.number < number);
   const replaced = state.blocks.find((block) => block.number === number);
   const old = replaced?.messages[message.index];
+  if (replaced && message.index === 0 && !isAbandoned(state, replaced.blockKey, message.blockKey)) {
+    return prefer(state, message, replaced);
+  }
   if (replaced && old?.blockKey === message.blockKey && verdictOf?.(old) === "wrong") {
     const messages = replaced.messages.with(message.index, message);
     const parentHash = message.environment?.parentHash ?? replaced.parentHash;
@@ -53,10 +60,22 @@ const replace = (state: SequenceState, message: FeedMessage, { verdictOf }: Sequ
   const above = state.blocks.filter((block) => block.number > number).flatMap(({ messages }) => messages.slice(0, 1));
   const superseded = [...state.superseded, ...removed, ...above].slice(-MAX_SUPERSEDED);
   if (message.index === 0 || !replaced) {
-    return begin({ ...state, superseded, blocks: below }, message);
+    const discarded = state.discarded.filter((place) => place.blockKey !== replaced?.blockKey);
+    return begin({ ...state, superseded, discarded, blocks: below }, message);
   }
   const messages = [...replaced.messages.slice(0, message.index), message];
   return { ...state, superseded, blocks: [...below, { ...replaced, messages }] };
+};
+
+/**
+ * Shows the block of another connection, which has gone on. The messages of the block that was shown wait in the buffer, because
+ * it may go on too.
+ */
+const prefer = (state: SequenceState, first: FeedMessage, shown: BlockMessages): SequenceState => {
+  const below = state.blocks.filter((block) => block.number < shown.number);
+  const others = state.blocks.filter((block) => block.number >= shown.number).flatMap(({ messages }) => messages);
+  const rivals = others.map((message): BufferedMessage => ({ message, decision: "undecided" }));
+  return begin({ ...state, blocks: below, buffered: limitBuffered([...state.buffered, ...rivals]) }, first);
 };
 
 /** Limits the buffer: discards the oldest messages, and all but the newest payloads on a wrong parent. */
@@ -89,6 +108,13 @@ const buffer = (state: SequenceState, message: FeedMessage, decision: Decision, 
   return { ...state, buffered: limitBuffered([...state.buffered, { message: { ...message, number }, decision }]) };
 };
 
+const discard = (state: SequenceState, message: FeedMessage, head: BlockId): SequenceState => {
+  const { blockKey, index } = message;
+  const number = numberOfMessage(state, message) ?? (state.blocks.at(-1) ?? head).number + 1n;
+  const discarded = [...state.discarded, { blockKey, index, number }].slice(-MAX_DISCARDED);
+  return { ...state, discarded, wrongHashes: state.wrongHashes + 1 };
+};
+
 const apply = (
   state: SequenceState,
   { message, decision }: BufferedMessage,
@@ -105,7 +131,7 @@ const apply = (
     case "replacement":
       return replace(applied, message, limits);
     case "wrongHash":
-      return { ...state, wrongHashes: state.wrongHashes + 1 };
+      return discard(state, message, head);
     default:
       return isBuffered(decision) ? buffer(state, message, decision, head) : state;
   }
@@ -160,12 +186,29 @@ interface Step {
 }
 
 /** Takes one message from any connection. The first copy of a message wins, so connections fill each other's gaps. Pure. */
-export const addMessage = (state: SequenceState, message: FeedMessage, head: BlockId, limits: SequenceLimits): Step => {
+export const addMessage = (
+  before: SequenceState,
+  received: FeedMessage,
+  head: BlockId,
+  limits: SequenceLimits,
+): Step => {
+  const message = { ...received, order: before.received + 1 };
+  const state = noteBeginning({ ...before, received: message.order }, message);
   const decision = decideMessage(state, message, head, limits);
-  const before = decision === "tooFar" ? { ...state, hasDropped: true } : state;
-  const next = apply(before, { message, decision }, head, limits);
-  return { decision, state: next.blocks === state.blocks ? next : applyBuffered(next, head, limits) };
+  const next = apply(
+    decision === "tooFar" ? { ...state, hasDropped: true } : state,
+    { message, decision },
+    head,
+    limits,
+  );
+  const mayFit = next.blocks !== state.blocks || next.buffered.some((each) => each.decision === "undecided");
+  return { decision, state: mayFit ? applyBuffered(next, head, limits) : next };
 };
+
+const noteBeginning = (state: SequenceState, { blockKey, connection = 0 }: FeedMessage): SequenceState =>
+  state.beginnings.some((each) => each.blockKey === blockKey && each.connection === connection)
+    ? state
+    : { ...state, beginnings: [...state.beginnings, { blockKey, connection }].slice(-MAX_BEGINNINGS) };
 
 /** Decides buffered copies again, because the execution of another copy has ended. Pure. */
 export const reviewCopies = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState =>
@@ -183,8 +226,9 @@ export const addHead = (state: SequenceState, head: BlockId, limits: SequenceLim
   ];
   const below = state.blocks.filter((block) => block.number <= head.number).map(({ blockKey }) => blockKey);
   const passed = [...state.passed, ...below].slice(-MAX_PASSED);
+  const discarded = state.discarded.filter(({ number }) => number > head.number);
   return applyBuffered(
-    { ...state, passed, blocks: fits ? above : [], buffered: limitBuffered(buffered) },
+    { ...state, passed, discarded, blocks: fits ? above : [], buffered: limitBuffered(buffered) },
     head,
     limits,
   );
@@ -192,6 +236,10 @@ export const addHead = (state: SequenceState, head: BlockId, limits: SequenceLim
 
 const MISSING: ReadonlySet<Decision> = new Set(["gap", "early", "unconfirmed"]);
 
-/** Whether messages between the known blocks and a later message are missing. */
-export const isDegraded = ({ buffered, hasDropped }: SequenceState): boolean =>
-  hasDropped || buffered.some(({ decision }) => MISSING.has(decision));
+/** Whether messages are missing: between the known blocks and a later message, or in the place of a discarded one. */
+export const isDegraded = (state: SequenceState): boolean =>
+  state.hasDropped || state.buffered.some(({ decision }) => MISSING.has(decision)) || lacksAnyDiscarded(state);
+
+const lacksAnyDiscarded = (state: SequenceState): boolean =>
+  state.blocks.some((block) => lacksDiscarded(state, block)) ||
+  state.discarded.some(({ blockKey }) => !state.blocks.some((block) => block.blockKey === blockKey));

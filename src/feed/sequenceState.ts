@@ -24,7 +24,7 @@ export type Decision =
   | "wrongParent"
   | "early"
   | "unconfirmed"
-  /** Another copy of the message is being executed. */
+  /** Another copy of the message is being executed, or another connection's attempt at the block is shown. */
   | "undecided"
   | "duplicate"
   /** Another copy of the message is verified. */
@@ -40,6 +40,19 @@ export interface BufferedMessage {
   readonly decision: Decision;
 }
 
+/** A connection has begun to send the messages of a block. */
+export interface Beginning {
+  readonly connection: number;
+  readonly blockKey: Data;
+}
+
+/** A message that was discarded for its hash. Its place is a gap until another copy fills it. */
+export interface DiscardedPlace {
+  readonly blockKey: Data;
+  readonly index: number;
+  readonly number: bigint;
+}
+
 /** The messages of all connections of one feed, in one order. It is immutable. */
 export interface SequenceState {
   /** Ascending, without gaps, all above the head. A late message extends its own block. */
@@ -48,6 +61,12 @@ export interface SequenceState {
   readonly buffered: readonly BufferedMessage[];
   /** Messages that were replaced. A slower connection must not bring them back. */
   readonly superseded: readonly FeedMessage[];
+  /** In order of time. It shows which block a connection has abandoned for another. */
+  readonly beginnings: readonly Beginning[];
+  /** Places above the head whose message was discarded. */
+  readonly discarded: readonly DiscardedPlace[];
+  /** Number of messages that have arrived. */
+  readonly received: number;
   /** Keys of the newest blocks at or below the head. */
   readonly passed: readonly Data[];
   /** Whether a block has begun. From then on, a block without its index 0 is a gap. */
@@ -72,6 +91,8 @@ export interface SequenceLimits {
   readonly usualCount?: number | undefined;
   /** Present: each message of this chain has the hash of its own header, so that other messages are discarded. */
   readonly trueHashes?: MessageHashes | undefined;
+  /** Returns the base fee of the block after this one. `undefined`: the chain's rule is not known. */
+  readonly baseFeeAfter?: ((block: BlockMessages) => bigint | undefined) | undefined;
   /** Decides between two copies of a message that differ. Default: the newer one replaces the other. */
   readonly verdictOf?: ((message: FeedMessage) => Verdict) | undefined;
 }
@@ -80,12 +101,19 @@ export const emptySequence: SequenceState = {
   blocks: [],
   buffered: [],
   superseded: [],
+  beginnings: [],
+  discarded: [],
+  received: 0,
   passed: [],
   hasBegun: false,
   hasDropped: false,
   hasSealedHashes: false,
   wrongHashes: 0,
 };
+
+/** Whether a message was discarded that would extend a block. */
+export const lacksDiscarded = (state: SequenceState, block: BlockMessages): boolean =>
+  state.discarded.some(({ blockKey, index }) => blockKey === block.blockKey && index >= block.messages.length);
 
 /** Returns a message's block number. A message without it has that of its block's first message. */
 export const numberOfMessage = (state: SequenceState, message: FeedMessage): bigint | undefined =>

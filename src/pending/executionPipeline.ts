@@ -73,6 +73,7 @@ export class ExecutionPipeline {
       }
       this.#queue.push(record);
     }
+    this.#showLate(kept);
     this.#executeDue();
   }
 
@@ -111,13 +112,14 @@ export class ExecutionPipeline {
 
   /**
    * Returns the messages to show. A wrong message, or one whose execution failed, is treated like a gap: the verified ones before
-   * it are shown, if there are any.
+   * it are shown, if there are any. If it is its block's first with users' transactions, the block below may lack its last
+   * message, so that nothing of its block is shown until that one is sealed.
    */
   shown(): ShownMessages {
     const applied = this.#apply();
     const failed = applied.findIndex(({ changes }) => changes === undefined);
     const isCut = failed > 0 && applied[failed]?.isHidden === true;
-    const count = isCut ? failed : applied.length;
+    const count = isCut ? this.#endBefore(applied, failed) : applied.length;
     const wrong = isCut ? applied.findIndex(({ isWrong }) => isWrong) : -1;
     const mayBeRight = wrong < 0 ? applied : applied.slice(0, wrong);
     return {
@@ -126,6 +128,17 @@ export class ExecutionPipeline {
       prefixes: mayBeRight.flatMap(({ chain }) => chain ?? []),
       isCut,
     };
+  }
+
+  /** Returns the number of messages that are shown before a hidden one. */
+  #endBefore(applied: readonly MessageRecord[], hidden: number): number {
+    const record = applied[hidden];
+    if (!record?.isWrong || record.number === this.#empty.base.number + 1n) {
+      return hidden;
+    }
+    const first = applied.findIndex(({ number }) => number === record.number);
+    const hasUsers = applied.slice(first + 1, hidden).some(({ message }) => message.transactions.length > 0);
+    return hasUsers ? hidden : first;
   }
 
   /** Records that a view contains the first `count` messages. */
@@ -147,6 +160,16 @@ export class ExecutionPipeline {
 
   close(): void {
     this.#cut(0);
+  }
+
+  /** Messages that arrived after later ones were shown are shown without state at once, so that the later ones stay. */
+  #showLate(from: number): void {
+    const shown = this.#queue.findLastIndex(({ isShown }) => isShown);
+    for (const record of this.#queue.slice(from, Math.max(shown, from))) {
+      if (!record.form) {
+        this.#decode(record, "late");
+      }
+    }
   }
 
   /** Executes the messages that have no job, each after the one before. */

@@ -15,6 +15,8 @@ export interface FeedIntakeOptions {
   /** Limit of pending blocks above the head. */
   readonly maxDepth: number;
   readonly blockTimeMs: () => number;
+  /** As SequenceLimits has it. Default: no rule is known. */
+  readonly baseFeeAfter?: SequenceLimits["baseFeeAfter"];
   /** Returns the result of a message's execution. Default: none ends. */
   readonly verdictOf?: (message: FeedMessage) => Verdict;
   readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps">;
@@ -131,7 +133,7 @@ export class FeedIntake {
     if (isWrong) {
       this.#reviewHashes(message);
     }
-    if (decision === "gap") {
+    if (decision === "gap" || (isWrong && isDegraded(state))) {
       this.#countGap(message.blockKey);
     }
     const parent = before.blocks.at(-1);
@@ -230,9 +232,10 @@ export class FeedIntake {
   }
 
   get #limits(): SequenceLimits {
-    const { maxDepth, verdictOf } = this.#options;
+    const { maxDepth, baseFeeAfter, verdictOf } = this.#options;
     return {
       maxDepth,
+      baseFeeAfter,
       usualPauseMs: this.#usualPauseMs,
       usualCount: this.#count?.isUsual === true ? this.#count.messages : undefined,
       trueHashes: this.#hasTrueHashes ? this.#hashes : undefined,

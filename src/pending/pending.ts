@@ -94,7 +94,8 @@ export class Pending {
   }
 
   #onHead({ heads, from }: HeadChange): void {
-    const { intake, reconciliation, transactionFields, local } = this.#parts;
+    const { baseFees, intake, reconciliation, transactionFields, local } = this.#parts;
+    baseFees.follow(heads);
     intake.follow(heads.latest);
     reconciliation.add(from);
     reconciliation.reconcileHead(heads);
@@ -121,7 +122,7 @@ export class Pending {
   }
 
   #publish(): void {
-    const { pipeline, probe, decision, publication } = this.#parts;
+    const { intake, pipeline, probe, decision, publication } = this.#parts;
     const { chain, heads, telemetry } = this.#options;
     const head = heads.current();
     if (!head) {
@@ -137,7 +138,7 @@ export class Pending {
     if (needsNode(serving.mode)) {
       probe.refresh(head.latest.number);
     }
-    publication.publish(head, blocks, serving);
+    publication.publish(head, blocks, serving, intake.blocks);
     if (this.#options.openFeed !== undefined) {
       telemetry.metrics.feedLead.set({ chain }, serving.blocksFrom === "view" ? blocks.length : 0);
     }

@@ -1,7 +1,9 @@
 import type { SharedValues } from "../core/sharedValues.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import type { Feed } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { BaseFeeRule } from "./baseFeeRule.ts";
 import { BlockFormatter } from "./blockFormatter.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
@@ -25,6 +27,8 @@ export interface PendingOptions {
   /** The node's receipts roots are wrong for blocks with deposits. */
   readonly skipsReceiptsRoot: boolean;
   readonly heads: HeadSource;
+  /** Returns the chain's rules as far as they are known now. Default: none is known. */
+  readonly forks?: () => ChainForks | undefined;
   readonly executor: Executor;
   /** Returns a sender that was recovered before. Default: none is known. */
   readonly senderOf?: KnownSender;
@@ -91,7 +95,8 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   });
   const probe = new PendingSupportProbe({ read, now, onChange: onChange.probed });
   const verdictOf = (message: FeedMessage) => pipeline.record(message)?.verdict ?? "open";
-  const intake = new FeedIntake({ ...options, blockTimeMs, verdictOf, metrics, now });
+  const baseFees = new BaseFeeRule(() => options.forks?.());
+  const intake = new FeedIntake({ ...options, blockTimeMs, baseFeeAfter: baseFees.after, verdictOf, metrics, now });
   const decision = new ServingDecision({
     ...options,
     hasFeeds: options.openFeed !== undefined,
@@ -106,7 +111,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     formatted,
     now,
   });
-  return { ...nonces, pipeline, probe, intake, decision, transactionFields, reconciliation, publication };
+  return { ...nonces, pipeline, probe, baseFees, intake, decision, transactionFields, reconciliation, publication };
 };
 
 export type PendingParts = ReturnType<typeof createPendingParts>;

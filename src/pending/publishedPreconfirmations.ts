@@ -1,6 +1,6 @@
 import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
-import type { Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
+import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { AppliedTransaction, BlockPart, PendingBlockState } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
 
@@ -20,9 +20,6 @@ interface Announcement {
 const hasReceipts = ({ transactions }: BlockPart): boolean =>
   transactions.every(({ receipt }) => receipt !== undefined);
 
-const hashesOf = ({ parts }: PendingBlockState): readonly Hash[] =>
-  parts.flatMap(({ transactions }) => transactions.map(({ hash }) => hash));
-
 /** Formats the logs of these transactions as removed. They have the hash of the block's newest flashblock. */
 export const removedLogs = (block: PendingBlock, transactions: readonly AppliedTransaction[]): readonly Body[] => {
   const hashes = new Set(transactions.map(({ hash }) => hash));
@@ -41,8 +38,11 @@ export class PublishedPreconfirmations {
     this.#formatted = formatted;
   }
 
-  /** Compares the current pending blocks, all above `head`, with the published ones. */
-  next(blocks: readonly PendingBlockState[], head: bigint): Announcement {
+  /**
+   * Compares the current pending blocks, all above `head`, with the published ones. What they lack is dropped only if the feed does
+   * not have it any more, among `known`: it may be executed again, because an earlier message was late.
+   */
+  next(blocks: readonly PendingBlockState[], head: bigint, known: readonly BlockMessages[]): Announcement {
     const extended = blocks.flatMap((block) => this.#extend(block));
     const current = new Map<FeedMessage, PublishedPart>();
     for (const block of blocks) {
@@ -52,18 +52,27 @@ export class PublishedPreconfirmations {
         current.set(part.message, before && hasReceipts(before.part) === hasReceipts(part) ? before : { part, block });
       }
     }
-    const dropped = [...this.#published]
-      .filter(([message, { block }]) => !current.has(message) && block.environment.number > head)
-      .map(([, entry]) => entry);
+    const messages = new Set(known.flatMap((block) => block.messages));
+    const dropped: PublishedPart[] = [];
+    for (const [message, entry] of this.#published) {
+      if (current.has(message) || entry.block.environment.number <= head) {
+        continue;
+      }
+      if (messages.has(message)) {
+        current.set(message, entry);
+      } else {
+        dropped.push(entry);
+      }
+    }
     this.#published = current;
     // A copy of the flashblock may have replaced it, with the same transactions.
-    const kept = new Set(dropped.length === 0 ? [] : blocks.flatMap(hashesOf));
+    const kept = new Set(dropped.length === 0 ? [] : [...messages].flatMap(({ transactions }) => transactions));
     return {
       extended,
       removed: dropped.flatMap(({ part, block }) =>
         removedLogs(
           this.#formatted.format(block),
-          part.transactions.filter(({ hash }) => !kept.has(hash)),
+          part.transactions.filter(({ raw }) => !kept.has(raw)),
         ),
       ),
       dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),

@@ -1,6 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
+import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
@@ -57,8 +58,8 @@ export class ViewPublication {
     }
   }
 
-  /** `blocks` are the pending blocks above the head. */
-  publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): void {
+  /** `blocks` are the pending blocks above the head, as far as they are shown. `known` are all that the feed has of them. */
+  publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving, known: readonly BlockMessages[]): void {
     const view = this.#build(head, blocks, serving);
     if (this.#current && isSame(view, this.#current)) {
       return;
@@ -67,7 +68,7 @@ export class ViewPublication {
     // A silent feed shows nothing about the messages that it sent before: the sealed blocks will.
     const isFromFeed = serving.blocksFrom === "view" || serving.mode === "stale";
     const served = isFromFeed ? blocks : [];
-    const { extended, removed, dropped } = this.#published.next(served, head.latest.number);
+    const { extended, removed, dropped } = this.#published.next(served, head.latest.number, known);
     for (const { number, part } of dropped) {
       this.#options.dropped.markMissing(number, [part]);
     }

@@ -58,6 +58,8 @@ export class FlashblockDelivery {
   readonly #awaited = new Set<RingBlock>();
   /** Pending blocks above them. */
   #held: PendingBlock[] = [];
+  /** The number of the newest pending block that was sent. */
+  #newest = 0n;
   /** The newest pending block of a node. */
   #nodeBody: Body = Buffer.alloc(0);
 
@@ -69,7 +71,9 @@ export class FlashblockDelivery {
   onPending({ extended }: PendingChange): void {
     for (const block of new Set(extended.map((extension) => extension.block))) {
       this.#sentOf(block.number);
-      if (this.#options.subscribers.blocks.size > 0) {
+      // A late message may extend a block below: subscribers have received the one above it.
+      if (this.#options.subscribers.blocks.size > 0 && block.number >= this.#newest) {
+        this.#newest = block.number;
         this.#sendInTurn(block);
       }
     }
@@ -99,6 +103,7 @@ export class FlashblockDelivery {
   onHead({ heads, from, to }: HeadChange): void {
     for (const { number } of from) {
       this.#sent.delete(number);
+      this.#newest = 0n;
     }
     for (const block of to) {
       if (this.#options.subscribers.blocks.size > 0 && !this.#sent.has(block.number)) {

@@ -12,15 +12,15 @@ const open = async (t: TestContext, count: number) => {
   const fakes = await Promise.all(Array.from({ length: count }, () => createFakeFeed()));
   const connected = Promise.all(fakes.map((fake) => fake.connected()));
   const telemetry = createTelemetry({ level: "silent" });
-  const messages: { readonly message: FeedMessage; readonly url: number }[] = [];
+  const messages: FeedMessage[] = [];
   const waiting = new Map<number, () => void>();
   const feed = createFeed({
     chain: "test",
     urls: fakes.map(({ url }) => url),
     maxMessageBytes: 100_000,
     blockTimeMs: () => 2_000,
-    onMessage: (message, url) => {
-      messages.push({ message, url });
+    onMessage: (message) => {
+      messages.push(message);
       waiting.get(messages.length)?.();
     },
     telemetry,
@@ -44,7 +44,7 @@ test("messages of all feeds arrive, as text, binary and brotli", async (t) => {
   fakes[0]?.send(brotliCompressSync(JSON.stringify(wireMessage(2))));
   await arrived(3);
   assert.deepEqual(
-    messages.map(({ message, url }) => [message.index, url]),
+    messages.map(({ index, connection }) => [index, connection]),
     [
       [0, 0],
       [1, 1],
@@ -63,7 +63,7 @@ test("X Layer's feed: messages and ends of blocks behind a record separator", as
   send({ OpFlashblockPayload: { ...wireMessage(0, { number: 102n }), target_index: 0 } });
   await arrived(3);
   assert.deepEqual(
-    messages.map(({ message }) => [message.blockKey, message.index]),
+    messages.map(({ blockKey, index }) => [blockKey, index]),
     [
       ["0x0000000000000065", 0],
       ["0x0000000000000065", 1],

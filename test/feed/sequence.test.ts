@@ -174,6 +174,62 @@ test("a new payload replaces its block and all later messages, and the old paylo
   assert.equal(state.blocks[0]?.blockKey, payload);
 });
 
+const B = payloadOf(0xff);
+/** A message of the second attempt at block 101. Its index 0 equals that of the first attempt. */
+const again = (index: number, connection = 0): FeedMessage => ({
+  ...flashblock(index, { payload: B, ...(index > 0 && { transactions: ["0x0b"] }) }),
+  connection,
+});
+
+test("on one connection a block that starts again supersedes, also with an equal index 0", () => {
+  const restarted = play([...block(101n, 3), again(0)]);
+  assert.deepEqual(restarted.decisions, ["first", "next", "next", "replacement"]);
+  assert.deepEqual([restarted.state.blocks[0]?.blockKey, shape(restarted.state)], [B, ["101: 0"]]);
+  const goesOn = play([flashblock(3), again(1), again(2)], restarted.state);
+  assert.deepEqual(goesOn.decisions, ["old", "next", "next"]);
+  assert.ok(!isDegraded(goesOn.state));
+  const lost = play([again(2)], restarted.state);
+  assert.ok(isDegraded(lost.state), "a message that waits for an index is a gap");
+});
+
+test("another connection's attempt is a second opinion, and shown once it goes on and the first does not", () => {
+  const second = play([...block(101n, 3), again(0, 1)]);
+  assert.deepEqual(second.decisions.slice(3), ["undecided"]);
+  assert.deepEqual([shape(second.state), isDegraded(second.state)], [["101: 0 1 2"], false]);
+  const both = play([flashblock(3), again(1, 1), flashblock(4)], second.state);
+  assert.deepEqual(both.decisions, ["next", "waiting", "next"]);
+  assert.deepEqual([shape(both.state), isDegraded(both.state)], [["101: 0 1 2 3 4"], false]);
+  const switched = play([again(2, 1), again(3, 1)], both.state);
+  assert.deepEqual([switched.state.blocks[0]?.blockKey, shape(switched.state)], [B, ["101: 0 1 2 3"]]);
+  const back = play([flashblock(5), flashblock(6)], switched.state);
+  assert.deepEqual(shape(back.state), ["101: 0 1 2 3 4 5 6"], "the first attempt has gone on after all");
+});
+
+test("the first connection's restart confirms the second opinion at once", () => {
+  const { state } = play([...block(101n, 3), again(0, 1)]);
+  const confirmed = play([again(0), flashblock(3), again(1, 1)], state);
+  assert.deepEqual([confirmed.state.blocks[0]?.blockKey, shape(confirmed.state)], [B, ["101: 0 1"]]);
+});
+
+test("a slower connection does not bring an abandoned attempt back", () => {
+  const onSecond = (message: FeedMessage): FeedMessage => ({ ...message, connection: 1 });
+  const attempt = block(101n, 3);
+  const { state, decisions } = play([
+    ...attempt,
+    again(0),
+    again(1),
+    ...attempt.map(onSecond),
+    again(0, 1),
+    again(1, 1),
+  ]);
+  assert.deepEqual(decisions.slice(3), ["replacement", "next", "old", "old", "old", "duplicate", "duplicate"]);
+  assert.equal(state.blocks[0]?.blockKey, B);
+});
+
+test("a message of an attempt without its index 0 is a gap", () => {
+  assert.ok(isDegraded(play([...block(101n, 3), again(1, 1)]).state));
+});
+
 test("another message with a known index replaces it and all later messages, once", () => {
   const changed = flashblock(1, { blockHash: hashOf(0xabc), transactions: ["0x02"] });
   const { state, decisions } = play([...block(101n, 3), changed, flashblock(1)]);

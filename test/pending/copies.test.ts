@@ -57,7 +57,7 @@ test("once a sealed block has shown that hashes are true, a message without its 
     stating(one, { withdrawalsRoot: hashOf(9) }),
   ]) {
     await rig.send(wrong);
-    assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
+    assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "degraded"], "its place is a gap");
   }
   assert.equal(rig.fake.jobs.length, jobs, "none of them is executed");
   assert.equal((await rig.counted("feedMessages")).wrongHash, 4);
@@ -76,13 +76,33 @@ test("a wrong message is a gap until its right copy arrives, also if it was buff
   assert.equal((await rig.counted("feedMessages")).wrongHash, 1);
 });
 
-test("a first message with another payload id does not replace its block", async (t) => {
+test("a discarded last message is a gap of its block, so that the next block waits for it or for the head", async (t) => {
   const rig = await createTrueRig(t);
-  const messages = honestBlock(102n);
-  const [zero] = messages;
-  assert.ok(zero);
-  await rig.send(...messages, { ...zero, blockKey: payloadOf(0xff) });
-  assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
+  const [zero, one, two] = honestBlock(102n);
+  const next = honestBlock(103n);
+  assert.ok(zero && one && two);
+  await rig.send(zero, one, stating(two, { receiptsRoot: hashOf(9) }));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "degraded"]);
+  await rig.send(...next);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "degraded"]);
+  await rig.send(two);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["103-2", "live"]);
+  assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 2 });
+});
+
+test("an equal first message with another payload id starts its block again, on another connection once that goes on", async (t) => {
+  for (const connection of [0, 1]) {
+    const rig = await createTrueRig(t);
+    const messages = honestBlock(102n);
+    const restarted = messages.map((message): FeedMessage => ({ ...message, blockKey: payloadOf(0xff), connection }));
+    const [zero, one] = restarted;
+    assert.ok(zero && one);
+    await rig.send(...messages.slice(0, 2), zero);
+    assert.deepEqual([rig.shown(), rig.view().mode], [connection === 0 ? "102-0" : "102-1", "live"]);
+    await rig.send(...restarted.slice(1));
+    assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
+    t.mock.timers.reset();
+  }
 });
 
 test("before a sealed block, and on a chain with other hashes, no message is discarded for its hash", async (t) => {

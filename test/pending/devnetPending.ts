@@ -81,7 +81,7 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
   };
 };
 
-export interface DevnetPendingOptions extends Partial<PendingOptions> {
+export interface DevnetPendingOptions extends Partial<Omit<PendingOptions, "forks">> {
   readonly forks: ChainForks;
   readonly blockTimeMs?: number;
   readonly feedUrls?: readonly string[];
@@ -133,6 +133,7 @@ export const createDevnetPending = async (
     read: ask,
     telemetry,
     ...options,
+    forks: () => options.forks,
   });
   await until(() => feed === undefined || feed.connected() === urls.length, "feeds connected");
   return { pending, heads, telemetry, failures, reads: () => reads };

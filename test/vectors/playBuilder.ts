@@ -126,6 +126,7 @@ export const play = async (
     skipsReceiptsRoot: false,
     heads: { ...fakeHeads, current: fakeHeads.current, blockTimeMs: BLOCK_TIME_MS },
     executor,
+    forks: () => recording.forks,
     openFeed: (onMessage) => {
       deliver = onMessage;
       return { connected: () => 1, close: () => {} };
