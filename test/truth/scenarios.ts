@@ -1,4 +1,5 @@
 import type { FeedFaults } from "../devnet/feedServer.ts";
+import type { Flashblock } from "../devnet/flashblock.ts";
 import type { TruthChain } from "./chain/truthChain.ts";
 import {
   differingMachines,
@@ -41,6 +42,8 @@ const REORG_MS = 3_500;
 const LIE_MS = 1_500;
 const FEED_FAULT_MS = 1_000;
 const RESTART_MS = 20_000;
+/** The messages of a feed for each block. */
+export const MESSAGES_A_BLOCK = 4;
 const MAX_RANGES = [60, 8, 20] as const;
 
 /** The second of three nodes has the fault. The other two are honest. */
@@ -73,6 +76,22 @@ const ofFeed = (name: string, act: (feed: FeedFaults, random: (below: number) =>
   needs: "feed",
   begin: ({ feed, random, repeat }) => repeat(FEED_FAULT_MS, () => act(feed, random)),
 });
+
+/** Changes the next message with this index. */
+const inNextBlock = (feed: FeedFaults, index: number, change: (message: Flashblock) => Flashblock): void => {
+  for (let count = 0; count < MESSAGES_A_BLOCK; count++) {
+    feed.alter((message) => (message.index === index ? change(message) : message));
+  }
+};
+
+const WRONG_ROOT = `0x${"be".repeat(32)}` as const;
+
+/** An attempt at a block with an equal index 0 and an empty message, which the builder abandons. */
+const abandonedAttempt = ({ base, ...first }: Flashblock): readonly Flashblock[] => {
+  const attempt = { ...first, payload_id: `0xab${first.payload_id.slice(4)}` } as const;
+  const empty = { ...attempt, index: 1, diff: { ...attempt.diff, transactions: [] } };
+  return [{ ...attempt, ...(base && { base }) }, empty];
+};
 
 /** Honest nodes learn of a head at different times, as nodes of several operators do. */
 const LATE_MS = [0, 250, 500] as const;
@@ -140,5 +159,19 @@ export const SCENARIOS: readonly Scenario[] = [
     feed.alter((message) => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } }));
     feed.inject("{");
   }),
+  ofFeed("feed: restarted", (feed) =>
+    inNextBlock(feed, 0, (message) => {
+      for (const frame of abandonedAttempt(message)) {
+        feed.inject(JSON.stringify(frame));
+      }
+      return message;
+    }),
+  ),
+  ofFeed("feed: corrupt last message", (feed) =>
+    inNextBlock(feed, MESSAGES_A_BLOCK - 1, ({ diff, ...message }) => ({
+      ...message,
+      diff: { ...diff, receipts_root: WRONG_ROOT },
+    })),
+  ),
   ...LAST.map(ofLies),
 ];

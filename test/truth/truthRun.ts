@@ -11,7 +11,7 @@ import { createTurns } from "./chain/turns.ts";
 import { runClients } from "./clients/truthClients.ts";
 import { startTruthNode, type TruthNode } from "./nodes/truthNode.ts";
 import type { RunningProxy, TruthProxy } from "./proxies/truthProxy.ts";
-import { SCENARIOS, type Scenario, type ScenarioWorld } from "./scenarios.ts";
+import { MESSAGES_A_BLOCK, SCENARIOS, type Scenario, type ScenarioWorld } from "./scenarios.ts";
 import { Score, type ScoreReport } from "./score.ts";
 
 export interface TruthOptions {
@@ -48,7 +48,6 @@ const NODES = 3;
 const MAX_LAG_MS = 2_500;
 /** The same for a run of steps. Answers are still at least as new as the newest head that the replica had shown before. */
 const MAX_LAG_OF_STEPS_MS = 60_000;
-const MESSAGES_A_BLOCK = 4;
 /** Clients start when the proxy has seen some blocks. */
 const WARM_MS = 1_500;
 /** A scenario alone takes this time at least. */

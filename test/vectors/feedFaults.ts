@@ -30,6 +30,8 @@ export interface Scenario {
   readonly feedEvents: readonly FeedEvent[];
   /** The head is replaced, so that logs of pending blocks are removed, and pending goes back. */
   readonly isReorganised: boolean;
+  /** Transactions of this block must be shown before it is sealed, from its second message on. */
+  readonly mustShow?: number;
 }
 
 export interface Plan {
@@ -45,7 +47,9 @@ const WRONG_ROOT = `0x${"be".repeat(32)}`;
 const ZERO = `0x${"00".repeat(32)}`;
 
 interface WireMessage {
+  payload_id: string;
   index: number;
+  base?: unknown;
   diff: { transactions: string[]; receipts_root: string; block_hash: string; gas_used: string };
 }
 
@@ -200,9 +204,104 @@ const others = (plan: Plan): readonly Scenario[] => {
   ];
 };
 
+const isOf = (number: number, index: number) => (frame: SentFrame) => frame.number === number && frame.index === index;
+
+/** An empty message after this one. Its block has the same hash. */
+const emptyAfter = (frame: SentFrame, afterMs: number): SentFrame => ({
+  ...altered(frame, (message) => {
+    message.index++;
+    message.diff.transactions = [];
+    delete message.base;
+  }),
+  index: frame.index + 1,
+  atMs: frame.atMs + afterMs,
+});
+
+/** The block before the faulty one has a message more, so that no number of messages is usual. */
+const withUnusualCount = (frames: readonly SentFrame[]): readonly SentFrame[] =>
+  frames.flatMap((frame) =>
+    isOf(FAULTY - 1, MESSAGES_OF_BLOCK - 1)(frame) ? [frame, emptyAfter(frame, PAUSE_MS)] : [frame],
+  );
+
+const PAUSE_MS = 5;
+/** The executions of earlier messages have ended after this time. */
+const SHOWN_AFTER_MS = 60;
+const LAST = MESSAGES_OF_BLOCK - 1;
+
+/** An attempt at the faulty block with an empty message, which is abandoned before the recorded one begins with an equal index 0. */
+const abandoned = (frames: readonly SentFrame[]): readonly SentFrame[] =>
+  frames.filter(isAt(0)).flatMap((frame) => {
+    const first = altered(frame, (message) => {
+      message.payload_id = "0x0ba11d0000000001";
+    });
+    return [
+      { ...first, atMs: first.atMs - 3 * PAUSE_MS },
+      { ...emptyAfter(first, 0), atMs: first.atMs - 2 * PAUSE_MS },
+    ];
+  });
+
+const restarts = (plan: Plan): readonly Scenario[] => {
+  const { frames } = plan;
+  const all = [...frames, ...abandoned(frames)];
+  return [
+    create("a restart with an equal index 0, on one connection", plan, { frames: all, mustShow: FAULTY }),
+    create("a restart with an equal index 0, on another connection", plan, {
+      feeds: 2,
+      mustShow: FAULTY,
+      frames: [
+        ...ofFeed(
+          frames.filter(({ number }) => number !== FAULTY),
+          0,
+        ),
+        ...ofFeed(abandoned(frames), 0),
+        ...ofFeed(
+          frames.filter(({ number }) => number === FAULTY),
+          1,
+        ),
+      ],
+    }),
+  ];
+};
+
+/** The last message of the faulty block is discarded for its hash. The next block begins after a pause. */
+const discardedLast = (plan: Plan): readonly Scenario[] =>
+  [50, 100, 200, 400].map((pauseMs) => {
+    const frames = withUnusualCount(wrongRoot(plan.frames, LAST));
+    const lastMs = frames.find(isAt(LAST))?.atMs ?? 0;
+    const nextMs = frames.find(isOf(FAULTY + 1, 0))?.atMs ?? 0;
+    const byMs = lastMs + pauseMs - nextMs;
+    return create(`the last message is discarded, ${pauseMs} ms before the next block`, plan, {
+      frames: frames.map((frame) => (frame.number > FAULTY ? { ...frame, atMs: frame.atMs + byMs } : frame)),
+      node: sealing(plan.heads).map((event) =>
+        event.number >= FAULTY ? { ...event, atMs: event.atMs + byMs } : event,
+      ),
+    });
+  });
+
+/** An empty message of the faulty block arrives while the block above it is shown. */
+const lateBelow = (plan: Plan): readonly Scenario[] => {
+  const frames = withUnusualCount(plan.frames);
+  const last = frames.find(isAt(LAST));
+  const above = frames.find(isOf(FAULTY + 1, 2));
+  const late = last && above ? [{ ...emptyAfter(last, 0), atMs: above.atMs + SHOWN_AFTER_MS }] : [];
+  const lateMs = late[0]?.atMs ?? 0;
+  // The node is behind, so that the block below is not sealed when its message arrives.
+  const node = sealing(plan.heads, 300);
+  return [
+    create("a late message of the block below", plan, { frames: [...frames, ...late], node }),
+    create("a late message of the block below, while the node is down", plan, {
+      frames: [...frames, ...late],
+      node: [...node, { atMs: lateMs - 500, act: "down", number: 0 }, { atMs: lateMs + 500, act: "up", number: 0 }],
+    }),
+  ];
+};
+
 /** The scenarios of one recording: each fault at each message of a block, two feeds, the connection, the node. */
 export const createScenarios = (plan: Plan): readonly Scenario[] => [
   ...others(plan),
+  ...restarts(plan),
+  ...discardedLast(plan),
+  ...lateBelow(plan),
   ...twoFeeds(plan),
   ...singleFaults(plan),
 ];

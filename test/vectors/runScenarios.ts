@@ -34,9 +34,12 @@ const SHORT = [
   "two feeds: the first is corrupt, the second lags",
   "two feeds: the second is corrupt, hashes zero",
   "the last block is replaced and back",
+  "a restart with an equal index 0, on another connection",
+  "the last message is discarded, 50 ms before the next block",
+  "a late message of the block below",
 ];
 
-/** Returns the scenarios of the short form: two rounds. */
+/** Returns the scenarios of the short form: three rounds. */
 export const shortScenarios = (scenarios: readonly Scenario[]): readonly Scenario[] =>
   scenarios.filter(({ name }) => SHORT.includes(name));
 
@@ -140,7 +143,11 @@ const runOne = async (
   });
   const last = sealed.at(-1) ?? 0;
   await until(async () => Number((await rpc(url, "eth_blockNumber")).body.result) >= last, "the last block is sealed");
-  const problems = await watch.end(sealed, scenario.isReorganised);
+  const found = await watch.end(sealed, scenario.isReorganised);
+  const problems =
+    scenario.mustShow === undefined || watch.mostPending(scenario.mustShow) > 1
+      ? found
+      : [...found, `the messages of ${scenario.mustShow} were not shown`];
   return { name: scenario.name, problems, modes: [...watch.modes], samples: watch.samples };
 };
 

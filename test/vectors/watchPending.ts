@@ -37,6 +37,8 @@ export interface Watch {
   end(sealed: readonly number[], isReorganised: boolean): Promise<readonly string[]>;
   readonly modes: ReadonlySet<string>;
   readonly samples: number;
+  /** Returns the largest number of transactions with which this block was pending. */
+  mostPending(number: number): number;
 }
 
 const requestOf = (method: string, params: readonly unknown[], id: number) => ({ jsonrpc: "2.0", id, method, params });
@@ -45,6 +47,7 @@ const requestOf = (method: string, params: readonly unknown[], id: number) => ({
 class Poller {
   readonly problems: string[] = [];
   readonly modes = new Set<string>();
+  readonly mostPending = new Map<number, number>();
   samples = 0;
   readonly #url: string;
   readonly #truth: RecordedTruth;
@@ -121,6 +124,10 @@ class Poller {
   #check(sample: Sample, isReorganised: boolean): void {
     const before = this.#last;
     this.#last = sample;
+    if (sample.number > sample.latest) {
+      const most = Math.max(this.mostPending.get(sample.number) ?? 0, sample.transactions.length);
+      this.mostPending.set(sample.number, most);
+    }
     this.#checkOrder(sample, isReorganised ? undefined : before);
     if (TRUE_MODES.has(sample.mode) && sample.values.length > 0) {
       this.#checkValues(sample);
@@ -263,6 +270,7 @@ export const watchPending = async (
     get samples() {
       return poller.samples;
     },
+    mostPending: (number) => poller.mostPending.get(number) ?? 0,
     end: async (sealed, isReorganised) => {
       const expected = sealed.flatMap((number) => truth.logsOf(number, Number.POSITIVE_INFINITY));
       // On a busy machine, the last events are late. Nothing wrong follows after them.
