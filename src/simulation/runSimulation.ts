@@ -125,7 +125,7 @@ const simulate = async (
   return results;
 };
 
-const parentOf = ({ header, hash }: SimulatedBlock, before: BaseBlock): BaseBlock => ({
+const parentOf = ({ header, hash, slotNumber }: SimulatedBlock, before: BaseBlock): BaseBlock => ({
   number: header.number,
   hash,
   timestamp: header.timestamp,
@@ -139,6 +139,6 @@ const parentOf = ({ header, hash }: SimulatedBlock, before: BaseBlock): BaseBloc
   baseFeePerGas: header.baseFeePerGas,
   blobGasUsed: header.blobGasUsed ?? 0n,
   excessBlobGas: header.excessBlobGas ?? 0n,
-  slotNumber: header.slotNumber,
+  slotNumber,
   parentBeaconBlockRoot: header.parentBeaconBlockRoot ?? before.parentBeaconBlockRoot,
 });

@@ -31,6 +31,8 @@ export interface SimulatedBlock {
   readonly hash: Hash;
   /** Of the header's encoding. */
   readonly headerLength: number;
+  /** Of the block's environment. The header does not have it. */
+  readonly slotNumber: bigint | undefined;
   readonly rules: Rules;
   readonly calls: readonly SimulatedCall[];
   readonly transactions: readonly SimulatedTransaction[];
@@ -44,12 +46,13 @@ export const simulateBlock = async (
   context: BlockContext,
 ): Promise<SimulatedBlock> => {
   const { rules, profile } = context;
-  const start = beginHeader(parent, planned, context);
+  // A simulated block is in no slot. Code reads the one that would follow.
+  const { slotNumber, ...start } = beginHeader(parent, planned, context);
   const { parentHash, parentBeaconBlockRoot = ZERO_HASH } = start;
   const { calls, gasUsed, footprint, requestsHash } = await executeBlock(planned, {
     ...context,
     start: { parentHash, parentBeaconBlockRoot },
-    block: environmentOf(start, planned, context),
+    block: environmentOf(start, slotNumber, planned, context),
   });
   const transactions = calls.map(({ message }) => simulatedTransaction(message, rules.chainId));
   const withdrawals = planned.overrides.withdrawals ?? [];
@@ -69,10 +72,15 @@ export const simulateBlock = async (
   };
   const encoded = encodeHeader(header);
   const hash = keccak256Hex(encoded);
-  return { header, hash, headerLength: encoded.length, rules, calls, transactions, withdrawals };
+  return { header, hash, headerLength: encoded.length, slotNumber, rules, calls, transactions, withdrawals };
 };
 
-const environmentOf = (start: HeaderStart, planned: PlannedBlock, context: BlockContext): BlockEnvironment => {
+const environmentOf = (
+  start: HeaderStart,
+  slotNumber: bigint | undefined,
+  planned: PlannedBlock,
+  context: BlockContext,
+): BlockEnvironment => {
   const { blobs } = context.rules;
   return {
     number: start.number,
@@ -82,7 +90,7 @@ const environmentOf = (start: HeaderStart, planned: PlannedBlock, context: Block
     baseFee: start.baseFeePerGas ?? 0n,
     prevRandao: planned.overrides.prevRandao ?? ZERO_HASH,
     difficulty: start.difficulty ?? 0n,
-    ...(start.slotNumber === undefined ? {} : { slotNumber: start.slotNumber }),
+    ...(slotNumber === undefined ? {} : { slotNumber }),
     blobBaseFee:
       planned.overrides.blobBaseFee ?? (blobs === undefined ? 1n : blobBaseFee(start.excessBlobGas ?? 0n, blobs)),
     blockHash: context.blockHash,
@@ -243,8 +251,8 @@ const executeCalls = async (
   planned: PlannedBlock,
   execution: BlockExecution & { readonly movedPrecompiles: ReturnType<typeof overrideState> },
 ): Promise<Pick<ExecutedBlock, "calls" | "gasUsed">> => {
-  const { rules, validates, budget, output, step, block } = execution;
-  const gas = new BlockGasPool({ limit: block.gasLimit, isAmsterdam: isForkActive(rules, "amsterdam"), validates });
+  const { rules, budget, output, step, block } = execution;
+  const gas = new BlockGasPool({ limit: block.gasLimit, isAmsterdam: isForkActive(rules, "amsterdam") });
   const calls: SimulatedCall[] = [];
   for (const request of planned.calls) {
     const call = await step((state) => simulateCall(request, { ...execution, state, gas }));

@@ -47,13 +47,11 @@ export interface SimulatedCall {
   readonly isCapped: boolean;
 }
 
-/** geth never checks in simulations that the sender has no code (EIP-3607), nor the cap of the gas limit. */
-const checksOf = (validates: boolean): TransactionChecks => ({
-  nonce: validates,
-  sender: false,
-  freeGas: !validates,
-  liftsExecutionCap: !validates,
-});
+/**
+ * geth never checks in simulations that the sender has no code (EIP-3607), nor the cap of the gas limit. From Amsterdam on, execution
+ * has its cap with and without validation (EIP-8037).
+ */
+const checksOf = (validates: boolean): TransactionChecks => ({ nonce: validates, sender: false, freeGas: !validates });
 
 /**
  * Executes one call, with geth's defaults, on the state after the previous call. The caller counts its gas.
@@ -128,7 +126,6 @@ interface BlockGasOptions {
   readonly limit: bigint;
   /** The rules have two sums of gas (EIP-8037). */
   readonly isAmsterdam: boolean;
-  readonly validates: boolean;
 }
 
 /** The gas of a simulated block. Source: geth, core/gaspool.go, and sanitizeCall in internal/ethapi/simulate.go. */
@@ -144,13 +141,13 @@ export class BlockGasPool {
 
   /** The highest gas limit of a further call. */
   get available(): bigint {
-    const { limit, isAmsterdam, validates } = this.#options;
+    const { limit, isAmsterdam } = this.#options;
     if (!isAmsterdam) {
       return limit - this.#used;
     }
     const [execution, state] = [limit - this.#execution, limit - this.#state];
-    // Execution reserves at most its cap, which only validation has.
-    return validates && execution >= MAX_EXECUTION_GAS ? state : smaller(execution, state);
+    // Execution reserves at most its cap. The rest of a gas limit is for state alone.
+    return execution >= MAX_EXECUTION_GAS ? state : smaller(execution, state);
   }
 
   /** The header's `gasUsed`. */
