@@ -107,6 +107,9 @@ export class UnverifiedError extends NodeError {
   }
 }
 
+/** The text of the error (503) while no node can be reached. */
+export const NO_NODE_REACHED = "no node can be reached";
+
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
 export interface Node extends NodeSource {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
-import { type Node, NodeError } from "../core/node.ts";
+import { NO_NODE_REACHED, type Node, NodeError } from "../core/node.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { CODES, type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
@@ -88,6 +88,9 @@ export class RangeNodes {
 
   /** A node that is behind will have the view's blocks: the view retries that as it retries another branch. */
   #noNode(range: FetchRange): RpcError {
+    if (!this.#options.nodes.some(mayAnswer)) {
+      return unavailable(NO_NODE_REACHED);
+    }
     const message = `No node has the logs of blocks ${range.from} to ${range.to}`;
     const behind = this.#isExpected(range) ? this.#options.nodes.find(mayAnswer) : undefined;
     return behind === undefined ? unavailable(message) : otherBranch(behind, message);

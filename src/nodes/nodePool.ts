@@ -76,7 +76,7 @@ export class NodePool implements NodeSource {
         return await node.request(request, context);
       } catch (error) {
         if (node === nodes.at(-1) || !(error instanceof NodeError && error.kind === "overloaded")) {
-          throw error;
+          throw this.#selection.errorFor(error);
         }
         this.#countRetry(error.kind);
       }
@@ -115,7 +115,11 @@ export class NodePool implements NodeSource {
         return response;
       }
     }
-    return read.finish();
+    try {
+      return read.finish();
+    } catch (error) {
+      throw this.#selection.errorFor(error);
+    }
   }
 
   /** Returns undefined if the response is not usable, or the error one after which another node is tried. */

@@ -1,4 +1,5 @@
 import type { Heads } from "../core/heads.ts";
+import { NO_NODE_REACHED, NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
@@ -142,6 +143,14 @@ export class NodeSelection {
       avoidedOrigins,
     });
     return acceptingFirst(ranked, method);
+  }
+
+  /** Returns the error for a client after this one of a node: if no node can be reached, it says so. */
+  errorFor(error: unknown): unknown {
+    const isUnreached = error instanceof NodeError && error.kind === "unreachable" && error.reply === undefined;
+    return isUnreached && !this.#nodes.some(({ available }) => available)
+      ? new NodeError(error.kind, error.node, NO_NODE_REACHED, { status: 503, retryAfterSeconds: 1 })
+      : error;
   }
 
   /** Returns the nodes that may get requests of clients. Throws RpcError if none may get the method, or if all are cordoned. */
