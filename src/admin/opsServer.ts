@@ -29,9 +29,12 @@ export interface OpsOptions {
 export interface CordonOptions {
   /** The bearer token that a request must have. */
   readonly token: string;
-  /** Returns false if there is no such node. */
-  setCordoned(chain: string, node: string, isCordoned: boolean): boolean;
+  /** Takes a node out of use. Without `isForced`, not if no other node of the chain can be used. */
+  cordon(chain: string, node: string, isForced: boolean): CordonOutcome;
+  uncordon(chain: string, node: string): CordonOutcome;
 }
+
+export type CordonOutcome = "done" | "unknown" | "last";
 
 export interface ReadinessReport {
   readonly status: 200 | 404 | 503;
@@ -68,7 +71,7 @@ const isOwnHost = ({ headers, socket }: IncomingMessage, ownHost: string): boole
   );
 };
 
-const CORDON_PATH = /^\/nodes\/([^/]+)\/([^/]+)\/(cordon|uncordon)$/;
+const CORDON_PATH = /^\/nodes\/([^/]+)\/([^/]+)\/(cordon|uncordon)(\?force)?$/;
 
 const hasToken = ({ headers }: IncomingMessage, token: string): boolean => {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
@@ -76,22 +79,29 @@ const hasToken = ({ headers }: IncomingMessage, token: string): boolean => {
   return timingSafeEqual(digest(headers.authorization ?? ""), digest(`Bearer ${token}`));
 };
 
-/** Takes a node out of use, or back. */
+/** Takes a node out of use, or back. The query `force` allows it for the last node. */
 const sendCordon = (
   request: IncomingMessage,
   response: ServerResponse,
-  { token, setCordoned }: CordonOptions,
-  [, chain = "", node = "", action = ""]: readonly string[],
+  { token, cordon, uncordon }: CordonOptions,
+  [, chain = "", node = "", action = "", force]: readonly (string | undefined)[],
 ): void => {
-  const cordoned = action === "cordon";
   if (request.method !== "POST") {
     response.setHeader("Allow", "POST");
     reply(response, 405, "POST only\n");
-  } else if (!hasToken(request, token)) {
+    return;
+  }
+  if (!hasToken(request, token)) {
     response.setHeader("WWW-Authenticate", "Bearer");
     reply(response, 401, "server.opsToken is needed as a bearer token\n");
-  } else if (!setCordoned(chain, node, cordoned)) {
+    return;
+  }
+  const cordoned = action === "cordon";
+  const outcome = cordoned ? cordon(chain, node, force !== undefined) : uncordon(chain, node);
+  if (outcome === "unknown") {
     reply(response, 404, "no such chain or node\n");
+  } else if (outcome === "last") {
+    reply(response, 409, "no other node of the chain can be used: add ?force to cordon it\n");
   } else {
     const note = "of this machine only, until a reload or a restart";
     reply(response, 200, `${JSON.stringify({ chain, node, cordoned, note })}\n`, "application/json");

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import { createOpsServer, type OpsOptions, type OpsServer } from "../admin/opsServer.ts";
+import { type CordonOutcome, createOpsServer, type OpsOptions, type OpsServer } from "../admin/opsServer.ts";
 import { Readiness } from "../admin/readiness.ts";
 import type { TodayStatus } from "../admin/status.ts";
 import { statusPage } from "../admin/statusPage.ts";
@@ -11,6 +11,7 @@ import type { Config } from "../config/schema.ts";
 import { dayOf } from "../core/usageStore.ts";
 import { drain } from "../http/drain.ts";
 import { HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { BudgetReports } from "../telemetry/budgetReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageDays } from "../telemetry/usageDays.ts";
@@ -267,17 +268,31 @@ class RunningForebay implements Forebay {
         return this.#usages.format(this.#config.usage.prices, top, ofDays);
       },
       ...(opsToken !== undefined && {
-        cordon: { token: opsToken, setCordoned: (...args) => this.#setCordoned(...args) },
+        cordon: {
+          token: opsToken,
+          cordon: (...args) => this.#cordon(...args),
+          uncordon: (chain, name) => this.#setCordoned(this.#findNode(chain, name)?.node, false),
+        },
       }),
       onError: (error) => log.error({ err: error }, "metrics could not be collected"),
     };
   }
 
-  #setCordoned(chain: string, name: string, isCordoned: boolean): boolean {
-    const served = this.#chains.current.find((each) => each.name === chain);
-    const node = served?.upstreams.nodes.find((each) => each.name === name);
+  #findNode(chain: string, name: string) {
+    const nodes = this.#chains.current.find((each) => each.name === chain)?.upstreams.nodes ?? [];
+    const node = nodes.find((each) => each.name === name);
+    return node && { node, others: nodes.filter((each) => each !== node) };
+  }
+
+  #cordon(chain: string, name: string, isForced: boolean): CordonOutcome {
+    const found = this.#findNode(chain, name);
+    const isLast = found?.node.available === true && !found.others.some(({ available }) => available);
+    return isLast && !isForced ? "last" : this.#setCordoned(found?.node, true);
+  }
+
+  #setCordoned(node: UpstreamNode | undefined, isCordoned: boolean): CordonOutcome {
     node?.setCordoned(isCordoned);
-    return node !== undefined;
+    return node === undefined ? "unknown" : "done";
   }
 
   /** A reload forgets which nodes were cordoned. */

@@ -27,6 +27,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --ops-port N        /metrics, /healthz, /readyz, /usage, /config; default 9545
   --ops-host ADDRESS  default 127.0.0.1
   --log-level LEVEL   trace, debug, info, warn, error, silent; default info
+  --force             cordon also the last node of the chain that can be used
   --help, --version
 
 SIGHUP or a changed file applies the new configuration. SIGTERM drains the process and ends it.
@@ -96,7 +97,9 @@ const main = async (): Promise<void> => {
   }
   if (args.command === "cordon" || args.command === "uncordon") {
     const { cordonNode } = await import("./cordon.ts");
-    return print(await cordonNode(readConfig(args, process.env), args.command, args.names ?? []));
+    return print(
+      await cordonNode(readConfig(args, process.env), args.command, args.names ?? [], args.values.force === true),
+    );
   }
   if (args.command === "health") {
     const argv = process.argv.slice(2).filter((argument) => argument !== "health");

@@ -42,6 +42,7 @@ const OPTIONS = {
   "ops-host": { type: "string" },
   "ops-port": { type: "string" },
   "log-level": { type: "string" },
+  force: { type: "boolean" },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean" },
 } as const;

@@ -63,13 +63,28 @@ test("a cordoned node gets no reads, is shown as such, and gets reads again afte
   assert.equal(await metric(service.opsUrl, "forebay_upstream_cordoned", 'node="first"'), 1);
   assert.deepEqual(await reasonsOf(service), { first: "it is cordoned" });
 
-  await post(service, "/nodes/chain/second/cordon");
+  const last = await post(service, "/nodes/chain/second/cordon");
+  assert.deepEqual(last, { status: 409, text: "no other node of the chain can be used: add ?force to cordon it\n" });
+  assert.equal(await readBalance(service), "0x20", "the last node is still used");
+  assert.equal((await post(service, "/nodes/chain/second/cordon?force")).status, 200);
+  assert.equal((await post(service, "/nodes/chain/second/cordon")).status, 200, "it is cordoned already");
   assert.equal(await readBalance(service), "no node can be used: they are cordoned");
 
   await post(service, "/nodes/chain/first/uncordon");
   const seen = second.count("eth_getBalance");
   assert.equal(await readBalance(service), "0x20");
   assert.deepEqual([first.count("eth_getBalance"), second.count("eth_getBalance")], [before + 1, seen]);
+});
+
+test("a node is the last one, too, if the others cannot be reached", async (t) => {
+  const { second, service } = await start(t, TOKEN);
+  second.closeSockets();
+  await second.close();
+  await post(service, "/nodes/chain/first/cordon?force");
+  assert.equal(await readBalance(service), "no node can be reached");
+  await post(service, "/nodes/chain/first/uncordon");
+  assert.equal((await post(service, "/nodes/chain/first/cordon")).status, 409);
+  assert.equal((await post(service, "/nodes/chain/second/cordon")).status, 200, "one that is not used can be cordoned");
 });
 
 test("a reload forgets which nodes are cordoned, and says so", async (t) => {
@@ -102,6 +117,9 @@ test("forebay cordon sends the request of the configuration, and rejects with th
   });
   assert.match(await cordonNode(config, "cordon", ["chain", "first"]), /"cordoned":true/);
   assert.deepEqual(await reasonsOf(service), { first: "it is cordoned" });
+  await assert.rejects(cordonNode(config, "cordon", ["chain", "second"]), /HTTP 409: no other node .* --force/);
+  assert.match(await cordonNode(config, "cordon", ["chain", "second"], true), /"cordoned":true/);
+  assert.match(await cordonNode(config, "uncordon", ["chain", "second"]), /"cordoned":false/);
   assert.match(await cordonNode(config, "uncordon", ["chain", "first"]), /"cordoned":false/);
   await assert.rejects(cordonNode(config, "cordon", ["chain", "none"]), /HTTP 404: no such chain or node/);
   await assert.rejects(cordonNode(config, "cordon", ["chain"]), /CHAIN NODE/);
