@@ -95,22 +95,21 @@ export class NodePool implements NodeSource {
       return Promise.reject(error);
     }
     if (choice === undefined) {
-      return this.#readAgain(read, request, context);
+      return this.#readAgain(read);
     }
-    return this.#attempt(read, choice, request, context).then(
-      (response) => response ?? this.#readAgain(read, request, context),
-    );
+    return this.#attempt(read, choice, () => this.#readAgain(read));
   }
 
   /** Tries the other nodes after the first attempt. */
-  async #readAgain(read: PoolRead, request: RpcRequest, context: Context): Promise<RpcResponse> {
+  async #readAgain(read: PoolRead): Promise<RpcResponse> {
+    const { request, context } = read;
     while (read.mayTryAgain) {
       const choice = read.choose(this.#selection.rank(request, context.view, true));
       if (!choice || !this.#mayRetry(read.attempts) || !(await this.#prepareRetry(choice, read.attempts, context))) {
         break;
       }
       this.#countRetry(read.lastCause);
-      const response = await this.#attempt(read, choice, request, context);
+      const response = await this.#attempt(read, choice, () => undefined);
       if (response !== undefined) {
         return response;
       }
@@ -122,23 +121,19 @@ export class NodePool implements NodeSource {
     }
   }
 
-  /** Returns undefined if the response is not usable, or the error one after which another node is tried. */
-  #attempt(
-    read: PoolRead,
-    choice: NodeChoice,
-    request: RpcRequest,
-    context: Context,
-  ): Promise<RpcResponse | undefined> {
-    return this.#send(read, choice, request, context).then(
-      (response) => (read.accept(choice, response) ? response : undefined),
+  /** Returns what `orElse` returns if the response is not usable, or the error one after which another node is tried. */
+  #attempt<Else>(read: PoolRead, choice: NodeChoice, orElse: () => Else | Promise<Else>): Promise<RpcResponse | Else> {
+    return this.#send(read, choice).then(
+      (response) => (read.accept(choice, response) ? response : orElse()),
       (error: unknown) => {
         read.recordError(choice.node, error);
-        return undefined;
+        return orElse();
       },
     );
   }
 
-  #send(read: PoolRead, { node, others }: NodeChoice, request: RpcRequest, context: Context): Promise<RpcResponse> {
+  #send(read: PoolRead, { node, others }: NodeChoice): Promise<RpcResponse> {
+    const { request, context } = read;
     const [next] = others;
     if (next === undefined) {
       return node.request(request, context);
@@ -201,8 +196,8 @@ const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusa
 
 /** The decisions of one read: which node is tried next, and whether its outcome ends the read. */
 class PoolRead {
-  readonly #request: RpcRequest;
-  readonly #context: Context;
+  readonly request: RpcRequest;
+  readonly context: Context;
   readonly #maxAttempts: number;
   #attempts = 0;
   /** An array, because most reads try one node. */
@@ -218,8 +213,8 @@ class PoolRead {
   #fallback: RpcResponse | undefined;
 
   constructor(request: RpcRequest, context: Context, maxAttempts: number) {
-    this.#request = request;
-    this.#context = context;
+    this.request = request;
+    this.context = context;
     this.#maxAttempts = maxAttempts;
   }
 
@@ -288,7 +283,7 @@ class PoolRead {
 
   /** Records an error after which the read is retried. Throws any other error. */
   recordError(node: UpstreamNode, error: unknown): void {
-    if (!(error instanceof NodeError) || !isRetryable(error) || isAborted(this.#context)) {
+    if (!(error instanceof NodeError) || !isRetryable(error) || isAborted(this.context)) {
       throw error;
     }
     this.#lastCause = retryCause(error);
@@ -309,7 +304,7 @@ class PoolRead {
 
   /** Another node answered the read that this node returned the error to. */
   #recordDifference(node: UpstreamNode, error: NodeError): void {
-    const { block, method } = this.#request;
+    const { block, method } = this.request;
     if (retryCause(error) !== "prunedData") {
       node.recordDifference(error, method);
     } else if (block !== undefined) {
@@ -333,7 +328,7 @@ class PoolRead {
     if (response.isPartial === true) {
       return "unverified";
     }
-    return this.#request.nullIsError === true && isNull(response) ? "unexpectedNull" : undefined;
+    return this.request.nullIsError === true && isNull(response) ? "unexpectedNull" : undefined;
   }
 
   /** Whether the node is on another branch, or is behind: then an empty response is no evidence. */
@@ -344,7 +339,7 @@ class PoolRead {
     if (!(body instanceof Uint8Array && isEmpty(body))) {
       return false;
     }
-    const { heads } = this.#context.view;
-    return !hasReached(node.health, neededBlock(this.#request, heads)) || !isOnSameBranch(node.health, heads);
+    const { heads } = this.context.view;
+    return !hasReached(node.health, neededBlock(this.request, heads)) || !isOnSameBranch(node.health, heads);
   }
 }
