@@ -138,6 +138,7 @@ export const createChainSources = (config: ChainConfig, shared: Shared, signal: 
     budget,
     threads,
     telemetry,
+    usages: shared.usages,
   });
   const parts = { config, upstreams, pipeline, views, thread, forwarded, storage: shared.storage, signal, telemetry };
   const state: ChainState = new ChainState(parts);

@@ -1,5 +1,5 @@
 import type { ChainConfig } from "../config/schema.ts";
-import { ownContext } from "../core/context.ts";
+import { type Caller, ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
 import { type FollowedHeads, followAgreed, followOnly } from "../heads/followHeads.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
@@ -35,7 +35,7 @@ interface InternalCallOptions {
  */
 const internalCall =
   ({ handlers, view, atPending, behind, confirmations = 0, timeoutMs, signal }: InternalCallOptions) =>
-  async (method: string, params: readonly unknown[]): Promise<Uint8Array> => {
+  async (method: string, params: readonly unknown[], caller?: Caller): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
     if (handle === undefined) {
       throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not in the method table`);
@@ -45,9 +45,9 @@ const internalCall =
     const current = atPending ? actual : { heads: actual.heads };
     const context =
       behind === undefined || confirmations === 0
-        ? ownContext("subscriptions", current, { signal, deadlineMs })
+        ? ownContext("subscriptions", current, { signal, deadlineMs, caller })
         : ownContext("subscriptions", behind.view(actual.heads, confirmations), {
-            ...{ signal, deadlineMs, behind: { confirmations, actual } },
+            ...{ signal, deadlineMs, caller, behind: { confirmations, actual } },
           });
     const { body } = await handle(createCall(method, params), context);
     return readWhole(body);

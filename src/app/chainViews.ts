@@ -15,6 +15,7 @@ import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted, type SubmittedTransaction } from "../pending/submittedTransaction.ts";
 import type { ExecutedSourceOptions } from "../state/sources/executedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { type ChainExecution, type ChainExecutionOptions, createExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
@@ -32,6 +33,7 @@ export interface ChainViewsOptions {
   readonly forwarded: Pick<ForwardedReasons, "set">;
   readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
+  readonly usages: Pick<UsageLedger, "spending">;
 }
 
 export const noHead = (chain: string): RpcError =>
@@ -118,7 +120,17 @@ export class ChainViews {
   }
 
   async #start(): Promise<void> {
-    const { config, upstreams, pipeline, knownState, store, threads, budget: memory, telemetry } = this.#options;
+    const {
+      config,
+      upstreams,
+      pipeline,
+      knownState,
+      store,
+      threads,
+      budget: memory,
+      telemetry,
+      usages,
+    } = this.#options;
     await upstreams.ready;
     const rules = await this.#watchRules();
     if (this.#isClosed) {
@@ -141,6 +153,7 @@ export class ChainViews {
         threads,
         memory,
         telemetry,
+        spend: usages.spending(config.name),
       });
     this.#pending = this.#createPending();
     this.#pending.subscribe((change) => {

@@ -4,7 +4,7 @@ import { Disagreements } from "../cache/agreedState.ts";
 import type { StatedValues } from "../cache/statedValues.ts";
 import type { StateStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
-import { type StateReadContext, spendUnits } from "../core/context.ts";
+import { type Caller, type StateReadContext, spendUnits } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/chainForks.ts";
@@ -64,6 +64,8 @@ export interface ChainExecutionOptions {
   /** The memory budget of the process. */
   readonly memory: MemoryBudget;
   readonly telemetry: Telemetry;
+  /** Counts the units that a client spends. */
+  spend(caller: Caller, units: number): void;
 }
 
 /** The default of `simulate.workers`. */
@@ -207,7 +209,11 @@ export const createExecution = (options: ChainExecutionOptions): ChainExecution 
           onExceeded: () => telemetry.metrics.stateReadLimitHits.inc({ chain: config.name }),
         }),
         // With two origins, each reads all values.
-        onSpent: (units) => spendUnits(context, units * config.state.agree),
+        onSpent: (units) => {
+          const ofAll = units * config.state.agree;
+          spendUnits(context, ofAll);
+          options.spend(context.caller, ofAll);
+        },
         known:
           context.bypassCache || context.noCache === true
             ? undefined

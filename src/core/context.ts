@@ -7,6 +7,8 @@ import type { PendingMode, View } from "./view.ts";
 /** Counts the calls and bytes of one client. */
 export interface CallUsage {
   countCall(units: number, isError: boolean, isSaved: boolean): void;
+  /** Counts the price of a call to a node that the client caused. */
+  spend(units: number): void;
   /** Counts bytes that the client sent. */
   receive(bytes: number): void;
   /** Counts bytes that are sent to the client, before compression. */
@@ -243,9 +245,14 @@ export type StateReadContext = Pick<Context, "caller" | "progress" | "noCache" |
 
 const NONE: Received = { headers: {} };
 
-/** Creates the context of a request of forebay itself. `clientId` names its purpose. */
+/** Creates the context of a request of forebay itself. `clientId` names its purpose. `caller`: the client that pays for it. */
 export const ownContext = (
   clientId: string,
   view: View,
-  { signal, deadlineMs, ...options }: Pick<CallScope, "signal" | "deadlineMs"> & ContextOptions,
-): Context => new Context({ caller: { clientId }, received: NONE, signal }, view, deadlineMs, options);
+  {
+    signal,
+    deadlineMs,
+    caller = { clientId },
+    ...options
+  }: Pick<CallScope, "signal" | "deadlineMs" | "caller"> & ContextOptions,
+): Context => new Context({ caller, received: NONE, signal }, view, deadlineMs, options);

@@ -1,3 +1,4 @@
+import type { Caller } from "../core/context.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { DayBudget } from "../telemetry/dayBudgets.ts";
 import type { VerifyLevel } from "../verification/verifier.ts";
@@ -49,8 +50,8 @@ export interface TransportOptions {
   readonly methodLabel?: (method: string) => string;
   /** The units that the provider bills for a call; default: none. */
   readonly unitsOf?: (method: string) => number;
-  /** Called with each call to a node: whether it is of a client, and its price. */
-  readonly onCall?: ((isOfClient: boolean, units: number) => void) | undefined;
+  /** Called with each call to a node: who causes it, and its price. */
+  readonly onCall?: ((caller: Caller | undefined, units: number) => void) | undefined;
   /** Whether a method may share an HTTP request to a node with others; default: none. */
   readonly isQuick?: (method: string) => boolean;
   /** The responses that are verified. Default: none. */

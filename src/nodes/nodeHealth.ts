@@ -180,7 +180,7 @@ export class NodeHealth {
     this.#inFlight -= 1;
   }
 
-  /** Counts a call that is sent. A call without a connection is one of forebay itself. */
+  /** Counts a call that is sent. */
   countCall(method: string, scope: Pick<CallScope, "caller" | "progress">): void {
     const label = this.#methods.methodLabel?.(method) ?? "other";
     let calls = this.#calls.get(label);
@@ -191,7 +191,7 @@ export class NodeHealth {
     calls.inc();
     const units = this.#methods.unitsOf?.(method) ?? 0;
     this.#units.inc(units);
-    this.#methods.onCall?.(scope.caller?.connection !== undefined, units);
+    this.#methods.onCall?.(scope.caller, units);
     this.#methods.budget?.spend(units);
     spendUnits(scope, units);
   }

@@ -1,3 +1,4 @@
+import type { Caller } from "../core/context.ts";
 import type { HeadChange, Heads } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -146,12 +147,12 @@ export class EventHub {
   }
 
   /** Rejects if no node offers the events. */
-  async register(request: SubscriptionRequest): Promise<Registration> {
+  async register(request: SubscriptionRequest, caller: Caller): Promise<Registration> {
     switch (request.kind) {
       case "newPendingTransactions":
         return this.#registerPool(request.isFull);
       case "transactionInclusion":
-        return this.#inclusion.register(request);
+        return this.#inclusion.register(request, caller);
       default:
         return this.#subscribers.register(request);
     }

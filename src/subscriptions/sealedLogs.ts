@@ -1,3 +1,4 @@
+import type { Caller } from "../core/context.ts";
 import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { parseLogs, type SubscribedLog } from "./filterIndex.ts";
@@ -5,8 +6,8 @@ import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import type { EventCounter } from "./subscriber.ts";
 
-/** Reads through the cache, as for any client. Returns the JSON text of the result. */
-export type RpcReader = (method: string, params: readonly unknown[]) => Promise<Uint8Array>;
+/** Reads through the cache, as for any client. Returns the JSON text of the result. `caller`: the client that pays for it. */
+export type RpcReader = (method: string, params: readonly unknown[], caller?: Caller) => Promise<Uint8Array>;
 
 /** A sealed block and its logs, by log index. */
 export interface SealedBlockLogs {

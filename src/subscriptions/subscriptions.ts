@@ -222,7 +222,7 @@ export class Subscriptions {
     };
     subscriptions.set(id, end);
     try {
-      registration = await events.register(await withHash(parsed, submit));
+      registration = await events.register(await withHash(parsed, submit), caller);
     } catch (error) {
       end();
       throw error;

@@ -1,3 +1,4 @@
+import type { Caller } from "../core/context.ts";
 import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
 import type { Body, PendingBlock, PendingChange, View } from "../core/view.ts";
 import { formatQuantity, isHash, isQuantity } from "../ethereum/hex.ts";
@@ -60,6 +61,8 @@ const createInclusion = (
 };
 
 interface Watch extends InclusionRequest {
+  /** It pays for the reads. */
+  readonly caller: Caller;
   readonly subscription: Subscription;
   /** What the client was told last. */
   preconfirmed: Inclusion | undefined;
@@ -113,12 +116,12 @@ export class TransactionInclusion implements WantedReceipts {
   }
 
   /** It never rejects a subscription. */
-  register(request: InclusionRequest): Registration {
+  register(request: InclusionRequest, caller: Caller): Registration {
     let own: Watch | undefined;
     return {
       begin: (subscription) => {
         own = {
-          ...request,
+          ...{ ...request, caller },
           ...{ subscription, preconfirmed: undefined, included: undefined, lookups: LOOKUPS, isFinalizing: false },
         };
         this.#add(own);
@@ -295,14 +298,14 @@ export class TransactionInclusion implements WantedReceipts {
       });
   }
 
-  /** Reads the receipt of a transaction once for all that ask for it at the same time. */
-  #readReceipt({ hash }: Watch): Promise<PlacedReceipt | undefined> {
+  /** Reads the receipt of a transaction once for all that ask for it at the same time. The first of them pays. */
+  #readReceipt({ hash, caller }: Watch): Promise<PlacedReceipt | undefined> {
     const reading = this.#reads.get(hash);
     if (reading !== undefined) {
       return reading;
     }
     const read = this.#options
-      .read("eth_getTransactionReceipt", [hash])
+      .read("eth_getTransactionReceipt", [hash], caller)
       .then(placedReceipt)
       .finally(() => this.#reads.delete(hash));
     this.#reads.set(hash, read);

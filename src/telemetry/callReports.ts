@@ -50,6 +50,9 @@ interface MethodPrices {
 /** The outcomes of calls that a node would have billed: forebay refused the others. */
 const BILLED: ReadonlySet<OutcomeLabel> = new Set(["ok", "nodeError", "invalid"]);
 
+/** The outcomes of calls that the client may not make, or not now. They are no usage. */
+const REFUSED: ReadonlySet<OutcomeLabel> = new Set(["refused", "limited"]);
+
 /** Whether no call to a node was made for this response. */
 const isSaved = ({ status: { hit, collapsed } }: Pick<RpcResponse, "status">): boolean =>
   hit !== undefined || collapsed === true;
@@ -106,6 +109,9 @@ export const createCallMetrics = (
       byProof[reply.proof ?? "stated"].inc();
     }
     const saved = reply !== undefined && isSaved(reply);
+    if (REFUSED.has(outcome)) {
+      return;
+    }
     const { clientId, usage = addressUsage(clientId) } = context.caller;
     const units = unitsOf(call.method);
     usage.countCall(units, error !== undefined, saved);

@@ -1,10 +1,13 @@
-import type { CallUsage } from "../core/context.ts";
+import type { Caller, CallUsage } from "../core/context.ts";
 import { OTHER_KEY } from "./clientMetrics.ts";
 import { DayBudgets } from "./dayBudgets.ts";
 import type { Metrics } from "./telemetry.ts";
 
-/** The amounts that are counted for each key. */
-export const AMOUNTS = ["calls", "errors", "savedCalls", "units", "savedUnits", "receivedBytes", "sentBytes"] as const;
+/** The amounts of each key that are metrics too. */
+const SERIES = ["calls", "errors", "savedCalls", "units", "savedUnits", "receivedBytes", "sentBytes"] as const;
+
+/** The amounts that are counted for each key. Stores keep them in this order. */
+export const AMOUNTS = [...SERIES, "spentUnits"] as const;
 
 export type Amounts = Readonly<Record<(typeof AMOUNTS)[number], number>>;
 
@@ -21,6 +24,8 @@ export class KeyUsage implements CallUsage, Amounts {
   receivedBytes = 0;
   /** Before compression. */
   sentBytes = 0;
+  /** The price of the calls to nodes that it caused. */
+  spentUnits = 0;
 
   constructor(key: string) {
     this.key = key;
@@ -38,6 +43,10 @@ export class KeyUsage implements CallUsage, Amounts {
     }
   }
 
+  spend(units: number): void {
+    this.spentUnits += units;
+  }
+
   receive(bytes: number): void {
     this.receivedBytes += bytes;
   }
@@ -46,6 +55,9 @@ export class KeyUsage implements CallUsage, Amounts {
     this.sentBytes += bytes;
   }
 }
+
+/** Who causes calls to nodes. */
+type Spender = Pick<Caller, "clientId" | "connection" | "usage">;
 
 export interface UsageLedgerOptions {
   /** Keys with series of their own. */
@@ -96,8 +108,9 @@ const sumOf = (list: readonly Amounts[]): Amounts => {
   return sum;
 };
 
-const formatAmounts = ({ calls, errors, savedCalls, units, savedUnits, receivedBytes, sentBytes }: Amounts) => ({
-  ...{ calls, errors, savedCalls, units, savedUnits, receivedBytes, sentBytes },
+const formatAmounts = ({ calls, errors, savedCalls, units, savedUnits, spentUnits, ...bytes }: Amounts) => ({
+  ...{ calls, errors, savedCalls, units, savedUnits, spentUnits },
+  ...{ receivedBytes: bytes.receivedBytes, sentBytes: bytes.sentBytes },
   savedShare: calls === 0 ? null : savedCalls / calls,
 });
 
@@ -105,7 +118,7 @@ const removeSeries = (keyAmounts: Metrics["keyAmounts"], { key }: KeyUsage): voi
   if (key === OTHER_KEY) {
     return;
   }
-  for (const amount of AMOUNTS) {
+  for (const amount of SERIES) {
     keyAmounts[amount].remove({ key });
   }
 };
@@ -166,10 +179,23 @@ export class UsageLedger {
     };
   }
 
+  /** Returns the function that counts units which a client of this chain spends. */
+  spending(chain: string): (caller: Spender, units: number) => void {
+    const usageOf = this.addresses(chain);
+    return ({ usage, clientId }, units) => (usage ?? usageOf(clientId)).spend(units);
+  }
+
   /** Returns the function that counts the calls to the nodes of this chain: those of clients, and those of forebay itself. */
-  nodeCalls(chain: string): (isOfClient: boolean, units: number) => void {
+  nodeCalls(chain: string): (caller: Spender | undefined, units: number) => void {
     const rows = { clients: `${NODES}${chain} clients`, forebay: `${NODES}${chain} forebay` };
-    return (isOfClient, units) => this.#row(isOfClient ? rows.clients : rows.forebay).countCall(units, false, false);
+    const spend = this.spending(chain);
+    return (caller, units) => {
+      const isOfClient = caller?.connection !== undefined;
+      this.#row(isOfClient ? rows.clients : rows.forebay).countCall(units, false, false);
+      if (isOfClient) {
+        spend(caller, units);
+      }
+    };
   }
 
   /** Returns a row beside the keys. Their number is limited by the configuration. */
@@ -256,7 +282,7 @@ export class UsageLedger {
     for (const usage of usages) {
       const before = this.#added.get(usage);
       const key = listed.has(usage) ? usage.key : OTHER_KEY;
-      for (const amount of AMOUNTS) {
+      for (const amount of SERIES) {
         keyAmounts[amount].inc({ key }, usage[amount] - (before?.[amount] ?? 0));
       }
       this.#added.set(usage, { ...usage });

@@ -52,7 +52,7 @@ test("without a store, the days since the start are in memory", async (t) => {
   const { ledger, days, clock } = create(t);
   ledger.of("a").countCall(5, false, false);
   ledger.addresses("op")("127.0.0.1").countCall(3, true, false);
-  ledger.nodeCalls("op")(true, 8);
+  ledger.nodeCalls("op")({ clientId: "127.0.0.1", connection: {} }, 8);
   await days.write();
   clock.nowMs += 2 * DAY_MS;
   ledger.of("a").countCall(7, false, true);
@@ -74,7 +74,7 @@ test("a day in memory that is over keeps the most expensive keys and its total, 
   for (let index = 1; index <= 50; index++) {
     ledger.of(`key-${index}`).countCall(index, false, false);
   }
-  ledger.nodeCalls("op")(false, 4);
+  ledger.nodeCalls("op")(undefined, 4);
   await days.write();
   clock.nowMs += DAY_MS;
   ledger.of("key-1").countCall(1, false, false);

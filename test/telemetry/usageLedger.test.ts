@@ -59,15 +59,15 @@ test("clients without a key are counted by chain and class of address, and calls
     usageOf(address).countCall(1, false, false);
   }
   const count = other.nodeCalls("op");
-  count(true, 20);
-  count(false, 5);
-  count(false, 5);
+  count({ clientId: "127.0.0.1", connection: {} }, 20);
+  count({ clientId: "audit" }, 5);
+  count(undefined, 5);
   ledger.add(other.takeChanges());
   const { keys, addresses, total, nodes, bill } = JSON.parse(ledger.format("calls", 10));
   assert.deepEqual(keys, []);
   assert.deepEqual(
-    addresses.map((row: Record<string, unknown>) => [row.chain, row.class, row.calls]),
-    Object.entries(classes).map(([name, list]) => ["op", name, list.length]),
+    addresses.map((row: Record<string, unknown>) => [row.chain, row.class, row.calls, row.spentUnits]),
+    Object.entries(classes).map(([name, list]) => ["op", name, list.length, name === "loopback" ? 20 : 0]),
   );
   assert.equal(total.calls, Object.values(classes).flat().length);
   assert.deepEqual(nodes, [

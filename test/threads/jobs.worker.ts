@@ -2,7 +2,7 @@ import { Channel } from "../../src/threads/channel.ts";
 import { startTask } from "../../src/threads/threadTask.ts";
 import type { JobFunctions } from "../../src/threads/workerSlot.ts";
 
-/** Jobs that are not of the EVM: bytes are counted with all of their memory, `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
+/** Jobs that are not of the EVM. Bytes are counted, with all of their memory. `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
 await startTask((port) => {
   new Channel<Record<string, never>, JobFunctions>(port, {
     run: (input, call) => {
