@@ -2,7 +2,12 @@ import { type Address, type Data, type Hash, parseData } from "../ethereum/hex.t
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
-import { DEPOSIT_TYPE, InvalidTransaction, type SignedTransaction } from "../ethereum/transaction.ts";
+import {
+  DEPOSIT_TYPE,
+  InvalidTransaction,
+  type SignedTransaction,
+  UnknownTransactionType,
+} from "../ethereum/transaction.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, Execution, UnverifiedReason } from "./execution.ts";
 
@@ -12,11 +17,13 @@ export interface Decoded {
   readonly identity: DecodedTransaction;
   readonly prepared: Prepared | undefined;
   readonly unverified: UnverifiedReason | undefined;
+  /** Details of `unverified`, for the log. */
+  readonly cause?: string;
 }
 
 /**
  * Decodes a transaction for a chain. `senderOf` returns the sender of a transaction that is no deposit. Invalid bytes have only a
- * hash, and are `undecodable`.
+ * hash, and are `undecodable`. A transaction of a type that is not known here may be right: it is `unexecutable`.
  */
 export const decodeTransaction = (
   raw: Uint8Array,
@@ -41,7 +48,8 @@ export const decodeTransaction = (
       throw error;
     }
     const identity = { hash: keccak256Hex(raw), sender: undefined };
-    return { raw, identity, prepared: undefined, unverified: "undecodable" };
+    const unverified = error instanceof UnknownTransactionType ? "unexecutable" : "undecodable";
+    return { raw, identity, prepared: undefined, unverified, cause: error.message };
   }
 };
 

@@ -12,7 +12,13 @@ import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { ExecutedChain, type ExecutedChainOptions, layersOf } from "./executedChain.ts";
 import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import { type Executed, executeTransaction } from "./executeTransactions.ts";
-import type { Execution, ExecutionOutcome, FlashblockJob, UnverifiedReason } from "./execution.ts";
+import {
+  type Execution,
+  type ExecutionOutcome,
+  type FlashblockJob,
+  isFaultOfMessage,
+  type UnverifiedReason,
+} from "./execution.ts";
 import { ReadSets } from "./expectedKeys.ts";
 import {
   JobCancelledError,
@@ -145,11 +151,18 @@ export class FlashblockExecutor {
     const ancestors = this.#chain.ancestors(job.before);
     const layers = layersOf(ancestors);
     const isKnown = layers !== undefined && isExecutable && !job.hasPostExec;
-    const unverified = decoded.find((each) => each.unverified)?.unverified ?? (isKnown ? undefined : "unexecutable");
+    const unread =
+      decoded.find((each) => isFaultOfMessage(each.unverified)) ??
+      decoded.find((each) => each.unverified !== undefined);
+    const unverified = unread?.unverified ?? (isKnown ? undefined : "unexecutable");
     const attempt: Attempt =
       layers && !unverified
         ? await this.#attempt(state, { ancestors, layers })
-        : { outcome: undefined, unverified, cause: isExecutable ? undefined : "the rules of this block are not known" };
+        : {
+            outcome: undefined,
+            unverified,
+            cause: unread?.cause ?? (isExecutable ? undefined : "the rules of this block are not known"),
+          };
     const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(decoded), []);
     this.#chain.add(executed);
     return {

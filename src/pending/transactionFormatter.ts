@@ -40,7 +40,7 @@ const formatUnknown = (
   }),
   transactionIndex: formatQuantity(index),
   hash,
-  type: `0x${raw.slice(2, 4)}`,
+  type: formatQuantity(BigInt(parseData(raw)[0] ?? 0)),
 });
 
 const formatKnown = (

@@ -238,7 +238,10 @@ test("a transaction that cannot be executed is reported with the reason", async 
   const unverified = async (transactions: readonly Data[], more: Partial<FlashblockJob> = {}) =>
     (await run(1, { transactions, ...more })).unverified;
   assert.equal(await unverified(["0x7e010203"]), "undecodable");
-  assert.equal(await unverified(["0x7d01"]), "undecodable");
+  assert.equal(await unverified(["0x7d01"]), "unexecutable", "a type that is not known may be right");
+  assert.equal(await unverified(["0x7b01", await transfer(0)]), "unexecutable");
+  assert.equal(await unverified(["0x7b01", "0x7e010203"]), "undecodable");
+  assert.equal(await unverified(["0xb001"]), "undecodable", "these bytes have no type");
   assert.equal(await unverified([await transfer(0, RECIPIENT, 8)]), "foreignChain");
   assert.equal(await unverified([await transfer(0, NATIVE)]), "unexecutable");
   assert.equal(await unverified([await transfer(5)]), "rejected");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { keccak256 } from "viem";
 import type { Devnet } from "../devnet/devnet.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
 import { devAccounts } from "../devnet/traffic.ts";
@@ -103,6 +104,43 @@ test("a wrong message costs neither the verified ones before it nor the block af
   const ours = [first, second, third, fourth];
   await until(async () => ours.every((hash) => sent.includes(hash)), "each transaction was announced");
   assert.equal(sent.length, new Set(sent).size, "each of them once");
+});
+
+/** Adds a transaction of Celo's type, which forebay cannot read. */
+const withUnknownType = (message: Flashblock): Flashblock => ({
+  ...message,
+  diff: { ...message.diff, transactions: [...message.diff.transactions, "0x7b01"] },
+});
+
+test("a transaction of an unknown type hides nothing, and its block is unverified from it on", async (t) => {
+  const service = await createFeedService(devnet);
+  t.after(() => service.close());
+  const client = createClient(service.url);
+  await seal(service.url);
+  await devnet.step();
+  const first = await client.transfer();
+  await devnet.step();
+  await client.shows(first, "live");
+  devnet.faults.alter(withUnknownType);
+  const second = await client.transfer();
+  await devnet.step();
+  const unknown = keccak256("0x7b01");
+  await client.shows(unknown, "unverified");
+  const third = await client.transfer();
+  await devnet.step();
+  await client.shows(third, "unverified");
+  const { body } = await rpc(service.url, "eth_getBlockByNumber", ["pending", true]);
+  const { transactions } = body.result as { readonly transactions: readonly Readonly<Record<string, unknown>>[] };
+  const types = new Map(transactions.map(({ hash, type }) => [hash, type]));
+  assert.deepEqual(
+    [first, second, unknown, third].map((hash) => types.get(hash)),
+    ["0x2", "0x2", "0x7b", "0x2"],
+  );
+  await seal(service.url);
+  await devnet.step();
+  const next = await client.transfer();
+  await devnet.step();
+  await client.shows(next, "live");
 });
 
 test("a second feed that corrupts every message changes nothing, whichever copy comes first", async (t) => {
