@@ -97,7 +97,8 @@ export interface PendingView {
    */
   storage(address: Address, slot: Hash): Uint8Array | undefined;
   /**
-   * Returns the nonce for the next transaction: the view's nonce, or `stateNonce` if the view did not write it.
+   * Returns the nonce for the next transaction: the view's nonce, or `stateNonce` if the view did not write it. While another source
+   * answers state reads, the nonce is not below that of the verified messages.
    * Consecutive transactions of that sender that a node accepted through forebay advance it.
    * `stateNonce` is the nonce at `base`, or that of the source in `stateFrom`.
    */
@@ -129,6 +130,8 @@ export interface PendingChange {
   readonly view: View;
   /** Ascending. Empty if only the head or the mode changed. */
   readonly extended: readonly PendingExtension[];
+  /** Transactions that were published as pre-confirmed, and whose pending block the feed has abandoned. */
+  readonly abandoned: readonly Hash[];
   /** Logs that were published as pre-confirmed and no longer are. These bodies contain `removed: true` and must be sent. */
   readonly removed: readonly Body[];
 }

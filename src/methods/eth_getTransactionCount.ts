@@ -1,5 +1,6 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { formatQuantity } from "../ethereum/hex.ts";
+import { larger } from "../ethereum/bigintOrder.ts";
+import { type Address, formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
@@ -38,9 +39,11 @@ const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<Rp
   const address = readAddress(input.call.params[0], "address");
   const ofNode = chain.askNodeNonce ? await readNodeNonce(input, address) : undefined;
   const best = ofNode !== undefined && nonceIn(ofNode) > nonceIn(response) ? ofNode : response;
-  const nonce = nonceIn(best);
-  const raised = await chain.advanceNonce(`0x${address.slice(2)}`, nonce);
-  return { ...(raised === nonce ? best : viewResponse(formatQuantity(raised))), pending };
+  const found = nonceIn(best);
+  const sender: Address = `0x${address.slice(2)}`;
+  const nonce = larger(found, input.context.view.pending?.nonce(sender, found) ?? found);
+  const raised = await chain.advanceNonce(sender, nonce);
+  return { ...(raised === found ? best : viewResponse(formatQuantity(raised))), pending };
 };
 
 /**

@@ -75,12 +75,18 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     },
     onDifference: (passed) => reconciliation.countMismatches(passed),
   });
+  /** Each message of such a chain would log the same. */
+  let isUnexecutableTold = false;
   const onExecuted: ExecutionPipelineOptions["onExecuted"] = ({ unverified, cause }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
     if (!unverified) {
       return;
     }
     metrics.pendingMismatches.inc({ chain, what: unverified });
+    if (unverified === "unexecutable" && isUnexecutableTold) {
+      return;
+    }
+    isUnexecutableTold ||= unverified === "unexecutable";
     log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
   };
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */

@@ -1,5 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
+import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
+import { larger } from "../ethereum/bigintOrder.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { isExecuted, type PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
@@ -19,6 +21,13 @@ export interface ViewParts {
 
 const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
   newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
+
+/** Returns the write sets of the messages that are verified, newest first, also while another source answers. */
+const verifiedLayers = ({ blocks }: PendingChain): readonly StateChanges[] => {
+  const parts = blocks.flatMap((block) => block.parts);
+  const unverified = parts.findIndex(({ trust }) => trust !== "executed");
+  return (unverified < 0 ? parts : parts.slice(0, unverified)).flatMap(({ changes }) => changes ?? []).reverse();
+};
 
 /** Creates the immutable view of the pending blocks that one request uses. */
 export const createView = (parts: ViewParts): PendingView => {
@@ -52,7 +61,12 @@ export const createView = (parts: ViewParts): PendingView => {
     account: (address) => findAccount(layers, address),
     storage: (address, slot) => findSlot(layers, address, slot),
     nonce: (address, stateNonce) =>
-      parts.advanceNonce(address, findAccount(layers, address)?.account?.nonce ?? stateNonce),
+      parts.advanceNonce(
+        address,
+        stateFrom === "view"
+          ? (findAccount(layers, address)?.account?.nonce ?? stateNonce)
+          : larger(stateNonce, findAccount(verifiedLayers(chain), address)?.account?.nonce ?? 0n),
+      ),
     find,
     byHash: (hash) => {
       const block = parts.chainAt(hash)?.blocks.at(-1);

@@ -1,4 +1,5 @@
 import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { AppliedTransaction, BlockPart, PendingBlockState } from "./applyMessage.ts";
@@ -13,6 +14,8 @@ interface PublishedPart {
 interface Announcement {
   readonly extended: readonly PendingExtension[];
   readonly removed: readonly Body[];
+  /** Published transactions that the feed does not have any more. */
+  readonly abandoned: readonly Hash[];
   /** Published flashblocks above the head that are not in the pending blocks any more. */
   readonly dropped: readonly { readonly number: bigint; readonly part: BlockPart }[];
 }
@@ -67,14 +70,14 @@ export class PublishedPreconfirmations {
     this.#published = current;
     // A copy of the flashblock may have replaced it, with the same transactions.
     const kept = new Set(dropped.length === 0 ? [] : [...messages].flatMap(({ transactions }) => transactions));
+    const abandoned = dropped.map(({ part, block }) => ({
+      block,
+      transactions: part.transactions.filter(({ raw }) => !kept.has(raw)),
+    }));
     return {
       extended,
-      removed: dropped.flatMap(({ part, block }) =>
-        removedLogs(
-          this.#formatted.format(block),
-          part.transactions.filter(({ raw }) => !kept.has(raw)),
-        ),
-      ),
+      removed: abandoned.flatMap(({ block, transactions }) => removedLogs(this.#formatted.format(block), transactions)),
+      abandoned: abandoned.flatMap(({ transactions }) => transactions.map(({ hash }) => hash)),
       dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),
     };
   }

@@ -24,6 +24,8 @@ export class ServingDecision {
   readonly #options: ServingDecisionOptions;
   #backend: PendingBackend | undefined;
   #isUnverified = false;
+  /** The newest cause in the log. */
+  #toldCause: UnverifiedReason | undefined;
 
   constructor(options: ServingDecisionOptions) {
     this.#options = options;
@@ -72,7 +74,11 @@ export class ServingDecision {
     const isUnverified = mode === "unverified";
     if (isUnverified && !this.#isUnverified) {
       telemetry.metrics.pendingUnverified.inc({ chain, cause });
-      telemetry.log.warn({ chain, cause }, "pending state is not verified: the node answers state reads");
+      // A chain that cannot be executed is unverified again in each block.
+      if (cause !== this.#toldCause && cause !== "unexecutable") {
+        telemetry.log.warn({ chain, cause }, "pending state is not verified: the node answers state reads");
+      }
+      this.#toldCause = cause;
     }
     this.#isUnverified = isUnverified;
   }

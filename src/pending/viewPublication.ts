@@ -68,18 +68,18 @@ export class ViewPublication {
     // A silent feed shows nothing about the messages that it sent before: the sealed blocks will.
     const isFromFeed = serving.blocksFrom === "view" || serving.mode === "stale";
     const served = isFromFeed ? blocks : [];
-    const { extended, removed, dropped } = this.#published.next(served, head.latest.number, known);
+    const { extended, removed, abandoned, dropped } = this.#published.next(served, head.latest.number, known);
     for (const { number, part } of dropped) {
       this.#options.dropped.markMissing(number, [part]);
     }
     this.#options.dropped.unmark(served.flatMap(({ parts }) => parts));
-    this.#emit({ view, extended, removed });
+    this.#emit({ view, extended, removed, abandoned });
   }
 
   /** Publishes the removal of logs that no block contains. */
   publishRemoved(removed: readonly Body[]): void {
     if (this.#current && removed.length > 0) {
-      this.#emit({ view: this.#current, extended: [], removed });
+      this.#emit({ view: this.#current, extended: [], removed, abandoned: [] });
     }
   }
 

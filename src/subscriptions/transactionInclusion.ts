@@ -134,10 +134,15 @@ export class TransactionInclusion implements WantedReceipts {
     };
   }
 
-  onPending({ view, extended }: PendingChange): void {
+  onPending({ view, extended, abandoned }: PendingChange): void {
     this.#view = view;
     if (this.#waiting.size === 0) {
       return;
+    }
+    for (const watch of abandoned.flatMap((hash) => this.#watchesOf(hash))) {
+      if (watch.preconfirmed !== undefined) {
+        this.#takeBack(watch, watch.preconfirmed);
+      }
     }
     for (const { block, fromTransaction, toTransaction } of extended) {
       for (let index = fromTransaction; index < toTransaction; index++) {

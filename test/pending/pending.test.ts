@@ -119,6 +119,10 @@ test("a replacement payload removes the old logs and publishes its own", async (
     taken.map(({ blockHash, removed }) => [blockHash, removed]),
     [[hashOf(101_001), true]],
   );
+  assert.deepEqual(
+    rig.changes.flatMap(({ abandoned }) => abandoned),
+    [txHash(1)],
+  );
   await rig.send(flashblock(1, { payload, blockHash: hashOf(0xf1), transactions: [raw(1)] }));
   assert.equal(rig.view().newest?.hash, hashOf(0xf1));
   assert.equal(rig.view().newest?.logs().length, 1);

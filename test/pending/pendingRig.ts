@@ -5,7 +5,7 @@ import type { Address } from "../../src/ethereum/hex.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
-import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
 import { createFakeExecutor } from "./fakeExecutor.ts";
@@ -28,6 +28,11 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
   const heads = createFakeHeads(options.head ?? 100n);
   const fake = createFakeExecutor();
   const telemetry = createTelemetry({ level: "silent" });
+  /** The lines of the log from warnings on. */
+  const warnings: string[] = [];
+  const log: Telemetry["log"] = Object.assign(Object.create(telemetry.log), {
+    warn: (_: unknown, message: string) => warnings.push(message),
+  });
   const changes: PendingChange[] = [];
   const asked: string[] = [];
   const answers = new Map<string, unknown>();
@@ -51,7 +56,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       asked.push(method);
       return answers.get(`${method} ${params[0]}`) ?? answers.get(method) ?? null;
     },
-    telemetry,
+    telemetry: { ...telemetry, log },
     now: () => nowMs,
     ...options,
   });
@@ -70,6 +75,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     heads,
     fake,
     changes,
+    warnings,
     asked,
     answers,
     view,

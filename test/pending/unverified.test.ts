@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
 import { ALICE, account, createRig } from "./pendingRig.ts";
-import { type Rig, sealed } from "./sealBlock.ts";
+import { block, type Rig, sealed } from "./sealBlock.ts";
 
 const nonceOf = (nonce: bigint) => ({
   changes: [[ALICE, { account: account(nonce, nonce), isCleared: false, slots: new Map() }]] as const,
@@ -100,6 +100,39 @@ for (const unverified of ["failed", "unreadable", "tooMuchState"] as const) {
     assert.deepEqual(removedOf(rig), []);
   });
 }
+
+for (const isExecuted of [true, false]) {
+  test(`a chain ${isExecuted ? "with messages that cannot be executed" : "without an executor"} costs one line of the log`, async (t) => {
+    const rig = createRig(t);
+    if (!isExecuted) {
+      rig.fake.executor.execute = () => Promise.reject(new Error("nothing is executed"));
+    }
+    for (let number = 101n; number <= 105n; number++) {
+      rig.fake.say(`${number}-1`, { unverified: "unexecutable" });
+      rig.fake.say(`${number}-2`, { unverified: "unexecutable" });
+      await rig.send(...block(number, 3));
+      assert.equal(rig.view().mode, "unverified");
+      rig.heads.move({ number });
+      await turn();
+    }
+    assert.equal(rig.warnings.filter((line) => /verified/.test(line)).length, 1);
+  });
+}
+
+test("in stale, a nonce stays at its last verified value until the head passes its block", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-0", nonceOf(5n));
+  rig.fake.say("101-1", nonceOf(6n));
+  rig.fake.say("101-2", { unverified: "unexecutable" });
+  await rig.send(...[0, 1, 2].map((index) => flashblock(index, { transactions: [raw(index)] })));
+  assert.deepEqual([rig.view().mode, rig.view().nonce(ALICE, 2n)], ["unverified", 6n]);
+  await rig.pass(7_000);
+  assert.deepEqual([rig.view().mode, rig.view().nonce(ALICE, 2n)], ["stale", 6n]);
+  assert.equal(rig.view().nonce(ALICE, 9n), 9n, "the node has more");
+  rig.heads.move({ number: 101n });
+  await turn();
+  assert.equal(rig.view().nonce(ALICE, 2n), 2n);
+});
 
 test("a wrong first message of the next block does not cost the verified block below", async (t) => {
   const rig = createRig(t);

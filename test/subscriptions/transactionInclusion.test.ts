@@ -182,6 +182,18 @@ for (const includeReorgs of [true, false]) {
   });
 }
 
+test("a pre-confirmed transaction whose pending block is abandoned is reported at once", async () => {
+  const rig = createRig();
+  const notified = await rig.subscribe(KIND, { hash: ONE, includeReorgs: true });
+  rig.pending.emit({ extended: [extension(createPendingBlock(11n, 1, [transaction("one")]), 0)] });
+  rig.pending.emit({ abandoned: [ONE, hashOfName("two")] });
+  assert.deepEqual(statusesOf(notified()), ["preconfirmed", "reorged"]);
+  rig.pending.emit({ abandoned: [ONE] });
+  rig.pending.emit({ extended: [extension(createPendingBlock(11n, 1, [transaction("one")]), 0)] });
+  assert.deepEqual(statusesOf(notified()), ["preconfirmed", "reorged", "preconfirmed"]);
+  rig.close();
+});
+
 test("a transaction is sent once, when the subscription has its place", async () => {
   const rig = createRig();
   const raw = "0x02aa";
