@@ -93,15 +93,33 @@ const limitTime = (request: ClientRequest, timeoutMs: number): void => {
   request.setTimeout(timeoutMs, end);
 };
 
+const writeText = (response: ServerResponse, status: number, text: string): void => {
+  response.writeHead(status, ["Content-Type", "text/plain", "Content-Length", String(text.length)]).end(text);
+};
+
 /** Removes the framing of the target's connection. The response to the client gets its own. */
 const cleanResponse = (response: IncomingMessage, connection: string): void => {
   removeHopByHop(response.headers);
   response.headers.connection = connection;
 };
 
+/** Headers of a response that may repeat the URL of the target, with the key in it. */
+const NAMES_A_URL = ["location", "content-location", "refresh", "link"];
+
+/** The parts of the target's URL that no client may see: its host, and a path or a query that may hold a key. */
+const secretParts = (target: string): readonly string[] => {
+  const { host, pathname, search } = new URL(target);
+  return [host, pathname.replace(/\/$/, ""), search].filter((part) => part !== "").map((part) => part.toLowerCase());
+};
+
+/** Providers repeat the URL in the text of these. The client cannot use it: the refused credential is that of the operator. */
+const REFUSALS = new Set([401, 403]);
+const REFUSED_TEXT = "the target of this path refused the request\n";
+
 /** The proxy for requests that are not JSON-RPC. */
 export class PassThroughHandler implements PassThrough {
   readonly #options: PassThroughOptions;
+  readonly #secretParts: readonly string[];
   readonly #agent: HttpAgent;
   readonly #proxy: httpProxy<IncomingMessage, ServerResponse>;
   /** Clients that get a response of the target. Nothing of forebay may be written to them. */
@@ -110,6 +128,7 @@ export class PassThroughHandler implements PassThrough {
   constructor(options: PassThroughOptions) {
     const { target } = options;
     this.#options = options;
+    this.#secretParts = secretParts(target);
     this.#agent = createAgent(target);
     this.#proxy = loadProxy().createProxyServer({ target, changeOrigin: true, agent: this.#agent, xfwd: true });
     this.#proxy.on("proxyReq", (sent, _, response) => this.#onSent(sent, response));
@@ -153,12 +172,28 @@ export class PassThroughHandler implements PassThrough {
 
   #onReceived(received: IncomingMessage, _: IncomingMessage, response: ServerResponse): void {
     this.#begun.add(response);
+    if (REFUSALS.has(received.statusCode ?? 0)) {
+      received.resume();
+      writeText(response, received.statusCode ?? 0, REFUSED_TEXT);
+      return;
+    }
     cleanResponse(received, response.shouldKeepAlive ? "keep-alive" : "close");
+    this.#removeSecrets(received.headers);
     received.once("close", () => {
       if (!received.complete) {
         response.destroy();
       }
     });
+  }
+
+  /** Removes headers that name the target. */
+  #removeSecrets(headers: IncomingHttpHeaders): void {
+    for (const name of NAMES_A_URL) {
+      const text = String(headers[name] ?? "").toLowerCase();
+      if (this.#secretParts.some((part) => text.includes(part))) {
+        delete headers[name];
+      }
+    }
   }
 
   #onError(response: ServerResponse, error: Error): void {
@@ -186,6 +221,6 @@ export class PassThroughHandler implements PassThrough {
     this.#count(reason, error);
     const { status, text } = FAILURES[reason];
     this.#begun.add(response);
-    response.writeHead(status, ["Content-Type", "text/plain", "Content-Length", String(text.length)]).end(text);
+    writeText(response, status, text);
   }
 }

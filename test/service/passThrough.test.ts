@@ -207,3 +207,46 @@ test("TRACE is refused at every path, and never reaches the target", async (t) =
   }
   assert.deepEqual(target.bodies, []);
 });
+
+test("no response of the target tells its address or the key in its path", async (t) => {
+  const target = createServer((asked, response) => {
+    const own = `http://${asked.headers.host}/v2/SECRET`;
+    const [, status = "", header = "", form = ""] = asked.url?.match(/^\/v2\/SECRET\/(\d+)\/([\w-]*)\/(\w*)/) ?? [];
+    const values: Record<string, string> = {
+      whole: `${own}/next`,
+      path: "/v2/SECRET/next",
+      other: "https://other.example/a",
+    };
+    const value = values[form] ?? "";
+    const text = header === "refresh" ? `0; url=${value}` : header === "link" ? `<${value}>; rel=next` : value;
+    response.writeHead(Number(status), { "content-type": "text/plain", ...(value !== "" && { [header]: text }) });
+    response.end(status === "200" ? "open" : `${own} refuses this`);
+  });
+  target.listen(0, "127.0.0.1");
+  await once(target, "listening");
+  const node = await createFakeNode();
+  const address = target.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const passthrough = `http://127.0.0.1:${address.port}/v2/SECRET`;
+  const service = await createService({ name: "main", nodes: [{ url: node.url }], passthrough });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+    target.closeAllConnections();
+    target.close();
+  });
+  const get = (path: string) => fetch(`${service.url}/main/${path}`, { redirect: "manual" });
+  for (const header of ["location", "content-location", "refresh", "link"]) {
+    for (const form of ["whole", "path"]) {
+      const response = await get(`200/${header}/${form}`);
+      assert.equal(response.headers.get(header), null, `${header} ${form}`);
+      assert.equal(await response.text(), "open");
+    }
+    assert.match((await get(`200/${header}/other`)).headers.get(header) ?? "", /https:\/\/other\.example\/a/);
+  }
+  for (const status of [401, 403]) {
+    const response = await get(`${status}/none/none`);
+    assert.equal(response.status, status);
+    assert.equal(await response.text(), "the target of this path refused the request\n");
+  }
+});
