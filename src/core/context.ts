@@ -117,6 +117,8 @@ export interface CallScope extends Abortable {
   readonly memory?: ResultMemory | undefined;
   /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
   readonly maxBytes?: number;
+  /** It is awaited although the node hangs: a late head is a vote (docs/architecture.md, Agreement). */
+  readonly isHeadRead?: true;
 }
 
 /** Counts the price of calls to nodes for the request that causes them, and for its client. */

@@ -1,10 +1,10 @@
 import { systemClock } from "../core/clock.ts";
-import type { CallScope } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
 import { asText } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
+import { headScope } from "../nodes/blockReads.ts";
 import type { IdentityFault, IdentityResult } from "../nodes/identityGate.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -24,13 +24,6 @@ export class ChainMismatchError extends Error {
 class GenesisMissingError extends Error {
   override readonly name = "GenesisMissingError";
 }
-
-const TIMEOUT_MS = 5_000;
-
-export const identityScope = (signal: AbortSignal): CallScope => ({
-  signal,
-  deadlineMs: performance.now() + TIMEOUT_MS,
-});
 
 /** The calls whose outcomes `parseIdentity` takes, in this order. */
 export const IDENTITY_CALLS: readonly Call[] = [
@@ -61,7 +54,7 @@ export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[])
 
 /** Reads chain id and genesis in one batch, so that one machine behind a load balancer answers both. */
 const readNodeIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<NodeIdentity> =>
-  parseIdentity(await node.probe(IDENTITY_CALLS, identityScope(signal)));
+  parseIdentity(await node.probe(IDENTITY_CALLS, headScope(signal)));
 
 /** Classifies an error that was thrown when a node's identity was read or checked. */
 const identityFault = (error: unknown): IdentityFault => {

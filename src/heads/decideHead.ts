@@ -8,10 +8,10 @@ export type Agree = "auto" | number;
 /** An origin with a vote. It has a block if one of its nodes has it. */
 export interface Voter {
   readonly name: string;
-  /** Orders origins that contradict each other: of those that can be reached, the lowest decides. */
+  /** Orders origins that contradict each other: by priority, then as they are configured. */
   readonly rank: number;
-  /** Whether one of its nodes can be reached. */
-  readonly isAvailable: boolean;
+  /** Time since which no connection to its nodes can be opened. Undefined if one can. */
+  readonly unconnectedMs: number | undefined;
   /** Time of its newest head. */
   readonly newHeadMs: number;
   readonly chains: readonly NodeChain[];
@@ -20,8 +20,8 @@ export interface Voter {
 export interface HeadVotes {
   readonly ring: BlockRing;
   readonly voters: readonly Voter[];
-  /** The names of the origins that can be reached, with or without a vote. */
-  readonly reachable: ReadonlySet<string>;
+  /** The names of the origins to which connections can be opened, with or without a vote. */
+  readonly connected: ReadonlySet<string>;
   readonly agree: Agree;
   readonly blockTimeMs: number;
   readonly nowMs: number;
@@ -56,7 +56,7 @@ export interface HeadDecision {
   readonly next: NextStep;
 }
 
-/** Least time without a new head before an origin that lacks the next block loses its vote. */
+/** An origin that cannot be connected to has no vote after this time. It is the least time of one that lacks the next block, too. */
 const MIN_WAIT_MS = 2_000;
 const MAX_WAIT_MS = 15_000;
 /** Origins that are late by less than this do not lose their vote: a slot without a block looks like a standstill. */
@@ -127,7 +127,7 @@ interface WaitTimes {
 export const lagWaitMs = (blockTimeMs: number): number =>
   Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS);
 
-/** Returns the time for which silent origins that can be reached are awaited before one alone decides. */
+/** Returns the time for which two others are awaited before one origin alone decides. */
 export const loneWaitMs = (blockTimeMs: number): number => Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS);
 
 const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
@@ -144,9 +144,11 @@ const behindSinceMs = (voter: Voter, { voters, ring, seenMs }: HeadVotes): numbe
   return Math.min(...lacking.map(({ block }) => seenMs(block.hash)).filter((atMs) => atMs >= voter.newHeadMs));
 };
 
-/** Returns the preferred voter, of those that can be reached if there is one. */
-const first = (voters: readonly Voter[]): Voter | undefined =>
-  [...voters].sort((a, b) => Number(b.isAvailable) - Number(a.isAvailable) || a.rank - b.rank)[0];
+/** Returns the voter that decides a contradiction: one that continues the served head, if there is one; of several the preferred one. */
+const deciderOf = (voters: readonly Voter[], ring: BlockRing): Voter | undefined => {
+  const continuing = voters.filter((voter) => has(voter, ring.latest, ring));
+  return [...(continuing.length > 0 ? continuing : voters)].sort((a, b) => a.rank - b.rank)[0];
+};
 
 /** The voters at the number above the agreed block. */
 interface Ballot {
@@ -155,29 +157,35 @@ interface Ballot {
   readonly undecided: readonly Voter[];
   /** Time of the first block at that number. */
   readonly sinceMs: number;
-  /**
-   * One origin alone has a block above the served head, and two others can be reached. It may have invented the block
-   * while the chain paused.
-   */
-  readonly isLone: boolean;
 }
 
 /** Returns the time when a voter has had no new head for SILENT_BLOCKS, and another origin has gone on for `waitMs`. */
 const silentAtMs = (voter: Voter, waitMs: number, votes: HeadVotes): number =>
   Math.max(voter.newHeadMs + waitTimes(votes).silenceMs, behindSinceMs(voter, votes) + waitMs);
 
+/**
+ * Whether a voter is awaited for `loneMs`. With three or more origins, it is unless two others have a block that it lacks, more than
+ * any other block there: one alone may have invented its block while the chain paused.
+ */
+const isAwaited = (voter: Voter, { groups }: Ballot, { connected }: HeadVotes): boolean => {
+  const [most, second] = groups.toSorted((a, b) => b.length - a.length);
+  const isOutvoted =
+    most !== undefined && most.length > 1 && most.length > (second?.length ?? 0) && !most.includes(voter);
+  return connected.size > 2 && !isOutvoted;
+};
+
 /** Returns the time when a voter that lacks the next block loses its vote. */
-const lateAtMs = (voter: Voter, { groups, sinceMs, isLone }: Ballot, votes: HeadVotes): number => {
-  const { servedMs } = votes;
+const lateAtMs = (waitMs: number, { sinceMs }: Ballot, votes: HeadVotes): number => {
   const { lagMs, loneMs } = waitTimes(votes);
-  // While origins contradict each other, an undecided one may make a majority.
-  if (voter.isAvailable && (isLone || groups.length > 1)) {
+  if (waitMs === loneMs) {
     return sinceMs + loneMs;
   }
-  const waitMs = voter.isAvailable ? lagMs : MIN_WAIT_MS;
   // An origin that lags and goes on has a block served, again and again: the wait begins with the next block too.
-  return sinceMs + Math.min(waitMs, Math.max(MIN_LATE_MS, servedMs - sinceMs + waitMs));
+  return sinceMs + Math.min(lagMs, Math.max(MIN_LATE_MS, votes.servedMs - sinceMs + lagMs));
 };
+
+/** Returns the time when a voter that cannot be connected to loses its vote. */
+const unconnectedAtMs = ({ unconnectedMs = Number.POSITIVE_INFINITY }: Voter): number => unconnectedMs + MIN_WAIT_MS;
 
 /** The time when a voter loses its vote, if it has no new head until then. */
 interface VoteEnd {
@@ -199,32 +207,35 @@ const awaitEnd = (ends: readonly VoteEnd[], nowMs: number): NextStep => {
 
 /** Decides about the blocks above the agreed one, by the voters that have a child of it. */
 const decideAbove = (votes: HeadVotes, required: number, agreed: bigint, blocks: Groups): NextStep => {
-  const { ring, voters, reachable, nowMs, seenMs } = votes;
+  const { ring, voters, connected, nowMs, seenMs } = votes;
   const groups = [...blocks.values()];
   const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
   const sinceMs = Math.min(...[...blocks.keys()].map(seenMs));
-  const [lone] = groups.length === 1 && groups[0]?.length === 1 ? groups[0] : [];
-  const others = [...reachable].filter((name) => name !== lone?.name).length;
-  const isLone = lone !== undefined && agreed >= ring.latest.number && others > 1;
-  const ballot = { groups, undecided, sinceMs, isLone };
+  const ballot = { groups, undecided, sinceMs };
   const { lagMs, loneMs } = waitTimes(votes);
+  // A served head that one alone has is not awaited again.
+  const isNew = agreed >= ring.latest.number || groups.length > 1;
   const ends = voters.map((voter) => {
-    const isUndecided = undecided.includes(voter);
-    // Of two branches, one may have been invented while the chain paused.
-    const isAwaited = voter.isAvailable && (isLone || (isUndecided && groups.length > 1));
-    const silentMs = silentAtMs(voter, isAwaited ? loneMs : lagMs, votes);
-    return { voter, atMs: isUndecided ? Math.min(silentMs, lateAtMs(voter, ballot, votes)) : silentMs };
+    const waitMs = isNew && isAwaited(voter, ballot, votes) ? loneMs : lagMs;
+    const lateMs = undecided.includes(voter) ? lateAtMs(waitMs, ballot, votes) : Number.POSITIVE_INFINITY;
+    return { voter, atMs: Math.min(silentAtMs(voter, waitMs, votes), lateMs, unconnectedAtMs(voter)) };
   });
   const lag = endVotes(ends, votes);
   if (lag !== undefined) {
     return lag;
   }
   const largest = Math.max(...groups.map((group) => group.length));
-  const decider = first(groups.flat());
-  if (groups.length > 1 && largest + undecided.length < required && decider !== undefined) {
-    return { kind: "one", voter: decider, isContradicted: true };
+  const decider = deciderOf(groups.flat(), ring);
+  if (groups.length === 1 || largest + undecided.length >= required || decider === undefined) {
+    return awaitEnd(ends, nowMs);
   }
-  return awaitEnd(ends, nowMs);
+  // Origins that lag and go on may make a majority.
+  const others = [...connected].filter((name) => voters.every((voter) => voter.name !== name)).length;
+  const isDecidable = largest + undecided.length + others >= requiredOrigins(votes.agree, voters.length + others);
+  if (others > 0 && isDecidable && nowMs < sinceMs + loneMs) {
+    return awaitEnd([...ends, { voter: decider, atMs: sinceMs + loneMs }], nowMs);
+  }
+  return { kind: "one", voter: decider, isContradicted: true };
 };
 
 /**
@@ -233,7 +244,7 @@ const decideAbove = (votes: HeadVotes, required: number, agreed: bigint, blocks:
  */
 const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
   const { voters, ring, nowMs } = votes;
-  const { lagMs, loneMs, silenceMs } = waitTimes(votes);
+  const { loneMs, silenceMs } = waitTimes(votes);
   const holders = voters.filter((voter) => has(voter, agreed, ring));
   // One with nodes on two branches holds the agreed block, and goes on beside it.
   const beside = voters.filter(({ chains }) =>
@@ -241,7 +252,7 @@ const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
   );
   const ends = holders
     .filter(({ name, newHeadMs }) => beside.some((other) => other.name !== name && other.newHeadMs > newHeadMs))
-    .map((voter) => ({ voter, atMs: silentAtMs(voter, voter.isAvailable ? loneMs : lagMs, votes) }));
+    .map((voter) => ({ voter, atMs: Math.min(silentAtMs(voter, loneMs, votes), unconnectedAtMs(voter)) }));
   const next = endVotes(ends, votes) ?? awaitEnd(ends, nowMs);
   const isStill = ends.length === holders.length && ends.every(({ voter }) => nowMs >= voter.newHeadMs + silenceMs);
   return next.kind === "wait" ? { ...next, isContradicted: isStill } : next;
@@ -265,12 +276,12 @@ const decideNext = (votes: HeadVotes, required: number, agreed: AgreedBlock | un
 
 /** Returns the highest block that enough origins have, and what to do about the blocks above it. Pure. */
 export const decideHead = (votes: HeadVotes): HeadDecision => {
-  const { voters, agree } = votes;
+  const { voters, agree, ring } = votes;
   const required = requiredOrigins(agree, voters.length);
   const agreed = highestAgreed(votes, required);
   const [voter] = voters;
   if (required === 1 && voter !== undefined) {
-    return { required, agreed, next: { kind: "one", voter: first(voters) ?? voter, isContradicted: false } };
+    return { required, agreed, next: { kind: "one", voter: deciderOf(voters, ring) ?? voter, isContradicted: false } };
   }
   return { required, agreed, next: decideNext(votes, required, agreed) };
 };

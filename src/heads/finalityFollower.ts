@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import { readBlock, readBlocks } from "../nodes/blockReads.ts";
+import { blockScope, readBlock, readBlocks } from "../nodes/blockReads.ts";
 import { Breaker } from "../nodes/nodeFailures.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
@@ -43,7 +43,7 @@ const NO_BLOCK: ReadonlySet<NodeErrorKind> = new Set([
   "unsupportedMethod",
 ]);
 
-/** The errors of a node that may respond to the next request. Other parts suspend it if it does not. */
+/** The errors of a node that may respond to the next request. They say nothing about the tag. */
 const PASSING: ReadonlySet<NodeErrorKind> = new Set([
   "billing",
   "rateLimited",
@@ -66,7 +66,7 @@ interface AskedNode {
 
 const readTags = async (node: UpstreamNode, signal: AbortSignal): Promise<Tags> => {
   try {
-    const blocks = await readBlocks(node, TAGS, signal);
+    const blocks = await readBlocks(node, TAGS, blockScope(signal));
     return blocks.map((block) => (block instanceof NodeError ? block : block?.block));
   } catch (error) {
     const fault = error instanceof NodeError ? error : new NodeError("other", node.name, String(error));
@@ -78,8 +78,8 @@ const readTags = async (node: UpstreamNode, signal: AbortSignal): Promise<Tags> 
 class TagSupport {
   /** True once an origin has reported a block, undefined before its first response. */
   readonly #supports = new Map<string, boolean>();
-  /** The time of an origin's first error since its last response, and whether it was reported. */
-  readonly #faults = new Map<string, { readonly sinceMs: number; isReported: boolean }>();
+  /** The time of an origin's first error since its last response, whether it was reported, and whether the origin had its time. */
+  readonly #faults = new Map<string, { readonly sinceMs: number; isReported: boolean; isOver: boolean }>();
 
   /** Records what a node of an origin returned. Returns the error if the origin is not awaited any more, once. */
   record(
@@ -94,15 +94,10 @@ class TagSupport {
       this.#faults.delete(origin);
       return undefined;
     }
-    if (PASSING.has(response.kind)) {
-      if (this.#faults.get(origin)?.isReported !== true) {
-        this.#faults.delete(origin);
-      }
-      return undefined;
-    }
-    const fault = this.#faults.get(origin) ?? { sinceMs: nowMs, isReported: false };
+    const fault = this.#faults.get(origin) ?? { sinceMs: nowMs, isReported: false, isOver: false };
     this.#faults.set(origin, fault);
-    if (fault.isReported || nowMs - fault.sinceMs < waitMs) {
+    fault.isOver = nowMs - fault.sinceMs >= waitMs;
+    if (PASSING.has(response.kind) || fault.isReported || !fault.isOver) {
       return undefined;
     }
     fault.isReported = true;
@@ -114,9 +109,9 @@ class TagSupport {
     return this.#supports.get(origin) !== false;
   }
 
-  /** Whether the origin may report a block, and does not respond with errors. */
+  /** Whether the origin may report a block, and has not responded with errors alone for its time. */
   isAwaited(origin: string): boolean {
-    return this.mayReport(origin) && this.#faults.get(origin)?.isReported !== true;
+    return this.mayReport(origin) && this.#faults.get(origin)?.isOver !== true;
   }
 }
 

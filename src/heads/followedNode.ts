@@ -65,8 +65,10 @@ export interface FollowedNodeOptions {
   readonly reporter: Pick<HeadReporter, "onPushState" | "onPushFault">;
 }
 
-/** After a poll that failed, the next one follows later each time. */
-const BACKOFF = { failures: 1, openMs: 1_000, maxOpenMs: 5_000 };
+/** A poll that failed is repeated after 1 s: a node that fails most of them is heard within 15 s (docs/architecture.md, Agreement). */
+const BACKOFF = { failures: 1, openMs: 1_000 };
+/** A node that has not answered a poll is polled again after this time. Its late answer counts too. */
+const MAX_POLL_MS = 5_000;
 /** The pause before the next check whether a node is identified, and whether it is used. */
 const SUSPENDED_STEP_MS = 1_000;
 
@@ -79,6 +81,9 @@ export class FollowedNode {
   #foundByFirstPoll = false;
   #pollsSinceHead = 0;
   #pushedMs: number | undefined;
+  #polls = 0;
+  /** The newest poll that was answered. */
+  #answered = 0;
   readonly #breaker: Breaker;
 
   constructor(node: UpstreamNode, options: FollowedNodeOptions) {
@@ -106,9 +111,13 @@ export class FollowedNode {
     const { clock, signal, onPolled } = this.#options;
     this.#polledMs = clock.nowMs();
     this.#pollsSinceHead += 1;
+    this.#polls += 1;
+    const poll = this.#polls;
     try {
       const head = await readBlock(this.node, "latest", signal);
-      if (head) {
+      // The answer to a later poll may have come first.
+      if (head && poll >= this.#answered) {
+        this.#answered = poll;
         await this.#onHead(head);
       }
       this.#recordPoll(head !== undefined);
@@ -137,7 +146,9 @@ export class FollowedNode {
       if (waitMs > 0) {
         await activity.pause(waitMs);
       } else {
-        await this.poll();
+        const late = new AbortController();
+        await Promise.race([this.poll(), clock.sleep(MAX_POLL_MS, AbortSignal.any([signal, late.signal]))]);
+        late.abort();
       }
     }
   }

@@ -22,6 +22,8 @@ interface FollowedHead {
   contradictions: number;
   /** While the heads of the node do not count. An abort ends that. */
   excluded: AbortController | undefined;
+  /** Time since which no connection to the node can be opened. */
+  unconnectedMs: number | undefined;
 }
 
 /** A node may lag behind its own head for this time: one machine of it may be behind another. */
@@ -29,6 +31,10 @@ const MACHINES_DIFFER_MS = 5_000;
 /** Heads of a node are excluded after this number of contradicted blocks in a row. */
 const MAX_CONTRADICTIONS = 3;
 const EXCLUDED_MS = 300_000;
+
+/** Returns the later of two times; undefined if one is. */
+const latest = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? undefined : Math.max(one, other);
 
 export interface FollowedOriginsOptions {
   readonly clock: Clock;
@@ -59,6 +65,7 @@ export class FollowedOrigins {
           confirmedMs: Number.NEGATIVE_INFINITY,
           contradictions: 0,
           excluded: undefined,
+          unconnectedMs: undefined,
         },
       ]),
     );
@@ -150,10 +157,10 @@ export class FollowedOrigins {
     }
   }
 
-  /** Ends the exclusion of a node if no other one is left. Returns whether the heads of the node do not count. */
+  /** Ends the exclusion of a node if no other one can be connected to. Returns whether the heads of the node do not count. */
   isIgnored(node: UpstreamNode): boolean {
     const followed = this.#heads.get(node);
-    if (followed?.excluded !== undefined && !this.#voting().some((other) => other.node.available)) {
+    if (followed?.excluded !== undefined && !this.#voting().some((other) => other.node.isConnectable)) {
       followed.excluded.abort();
       followed.excluded = undefined;
     }
@@ -168,14 +175,16 @@ export class FollowedOrigins {
   /** Returns the origins with a vote. */
   voters(ring: BlockRing): readonly Voter[] {
     const voters = new Map<string, Voter & { readonly chains: NodeChain[] }>();
-    for (const { node, rank, chain, newHeadMs } of this.#voting()) {
-      const { origin: name, available: isAvailable } = node;
+    for (const followed of this.#voting()) {
+      const { node, rank, chain, newHeadMs } = followed;
+      const { origin: name } = node;
       const chains = chain === undefined ? [] : [chain];
       const other = voters.get(name);
+      const unconnectedMs = this.#unconnectedMs(followed);
       voters.set(name, {
         name,
         rank: Math.min(rank, other?.rank ?? rank),
-        isAvailable: isAvailable || other?.isAvailable === true,
+        unconnectedMs: other === undefined ? unconnectedMs : latest(unconnectedMs, other.unconnectedMs),
         newHeadMs: Math.max(newHeadMs, other?.newHeadMs ?? newHeadMs),
         chains: [...(other?.chains ?? []), ...chains],
       });
@@ -183,17 +192,19 @@ export class FollowedOrigins {
     return [...voters.values()].filter((voter) => !this.#isLagging(voter, ring));
   }
 
-  /** Returns the origins that can be reached, with or without a vote. */
-  reachable(): ReadonlySet<string> {
+  /** Returns the origins to which connections can be opened, with or without a vote. */
+  connected(): ReadonlySet<string> {
     const nodes = [...this.#heads.keys()].filter(
-      ({ identity, suspended, available }) => identity.isIdentified && !suspended && available,
+      ({ identity, isConnectable }) => identity.isIdentified && isConnectable,
     );
     return new Set(nodes.map(({ origin }) => origin));
   }
 
-  /** Returns one node of each origin that can be reached and whose head links to the ring, with or without a vote. */
+  /** Returns one node of each origin that can be connected to and whose head links to the ring, with or without a vote. */
   reporters(): readonly UpstreamNode[] {
-    const linked = this.#voting().filter(({ node, chain }) => node.available && chain !== undefined);
+    const linked = this.#voting().filter(
+      ({ node, chain }) => node.isConnectable && !node.isSpared && chain !== undefined,
+    );
     return [...new Map(linked.toReversed().map(({ node }) => [node.origin, node])).values()];
   }
 
@@ -220,13 +231,19 @@ export class FollowedOrigins {
     Object.assign(followed, next);
   }
 
+  /** Returns the time since which no connection to the node can be opened, as far as it was noticed. */
+  #unconnectedMs(followed: FollowedHead): number | undefined {
+    followed.unconnectedMs = followed.node.isConnectable
+      ? undefined
+      : (followed.unconnectedMs ?? this.#options.clock.nowMs());
+    return followed.unconnectedMs;
+  }
+
+  /** The nodes whose heads count. Of a node's state, only another chain and an unknown one matter. */
   #voting(): readonly FollowedHead[] {
     return [...this.#heads.values()].filter(
       ({ node, newHeadMs, excluded }) =>
-        node.identity.isIdentified &&
-        !node.suspended &&
-        excluded === undefined &&
-        newHeadMs !== Number.NEGATIVE_INFINITY,
+        node.identity.isIdentified && excluded === undefined && newHeadMs !== Number.NEGATIVE_INFINITY,
     );
   }
 

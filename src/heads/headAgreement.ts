@@ -73,7 +73,7 @@ export class HeadAgreement {
     this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
   }
 
-  /** One node of each origin that can be reached, and how many of them must report a block as safe or final. */
+  /** One node of each origin that can be connected to, and how many of them must report a block as safe or final. */
   get reporters(): { readonly nodes: readonly UpstreamNode[]; readonly required: number } {
     const { canonical, selection, agree } = this.#options;
     const { leader } = selection;
@@ -170,7 +170,7 @@ export class HeadAgreement {
       ...{
         ring,
         voters: this.#origins.voters(ring),
-        reachable: this.#origins.reachable(),
+        connected: this.#origins.connected(),
         agree,
         blockTimeMs: blockTimeMs(),
         nowMs: clock.nowMs(),

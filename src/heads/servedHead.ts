@@ -4,12 +4,12 @@ import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { readBlock, readLinked, readSealedBlock, type SealedBlock } from "../nodes/blockReads.ts";
+import { headScope, readBlock, readLinked, readSealedBlock, type SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { sealedBlocksOf } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { classify } from "./canonicalChain.ts";
-import { IDENTITY_CALLS, identityScope, type NodeIdentity, parseIdentity } from "./chainIdentity.ts";
+import { IDENTITY_CALLS, type NodeIdentity, parseIdentity } from "./chainIdentity.ts";
 import { type ChainPath, findChainPath } from "./chainPath.ts";
 import type { HeadReporter } from "./headReporter.ts";
 
@@ -225,7 +225,7 @@ export const readHeadEvidence = async (
   const calls = [number, middle, ...samples].map((block) =>
     createCall("eth_getBlockByNumber", [formatQuantity(block), false]),
   );
-  const outcomes = await node.probe([...IDENTITY_CALLS, ...calls], identityScope(signal));
+  const outcomes = await node.probe([...IDENTITY_CALLS, ...calls], headScope(signal));
   const [top, between, ...ringBlocks] = outcomes.slice(IDENTITY_CALLS.length).map(parseBlock);
   return {
     identity: parseIdentity(outcomes),

@@ -7,7 +7,7 @@ import { trueCopyOf, untilWrong } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
-import { type Agree, requiredOrigins } from "./decideHead.ts";
+import { type Agree, loneWaitMs, requiredOrigins } from "./decideHead.ts";
 import type { FollowedOrigins } from "./followedOrigins.ts";
 import type { HeadSelection } from "./headSelection.ts";
 import { hasBlock } from "./servedHead.ts";
@@ -84,6 +84,8 @@ export interface FirstHeadsOptions {
 
 /** The first heads of all origins are awaited for this time, and then the blocks that some have below their heads. */
 const FIRST_HEADS_MS = 2_000;
+/** While one of three origins is alone, its head is not served for this time. The block time is not known yet. */
+const FIRST_LONE_MS = loneWaitMs(0);
 
 /** Serves the first head: the highest of the first heads of all nodes that enough origins have. */
 export class FirstHeads {
@@ -91,6 +93,8 @@ export class FirstHeads {
   readonly #onServed: (offered: readonly OfferedHead[], served: OfferedHead) => void;
   readonly #heads = new Map<UpstreamNode, SealedBlock>();
   #waiting: AbortController | undefined;
+  /** Time of the first offered head. */
+  #firstMs: number | undefined;
 
   /** `onServed` receives the heads that were offered, and the one that is served. */
   constructor(options: FirstHeadsOptions, onServed: (offered: readonly OfferedHead[], served: OfferedHead) => void) {
@@ -100,19 +104,35 @@ export class FirstHeads {
 
   /** Collects the first head of each node. Serves one when all have reported, or after FIRST_HEADS_MS. */
   async offer(node: UpstreamNode, head: SealedBlock): Promise<void> {
-    const { clock, signal, nodes } = this.#options;
+    const { clock, nodes } = this.#options;
     this.#heads.set(node, head);
+    this.#firstMs ??= clock.nowMs();
     const isMissing = nodes.some((other) => !this.#heads.has(other) && other.identity.fault === undefined);
     if (!isMissing) {
       await this.#serve();
     } else if (this.#waiting === undefined) {
-      this.#waiting = new AbortController();
-      void clock
-        .sleep(FIRST_HEADS_MS, AbortSignal.any([signal, this.#waiting.signal]))
-        .then(() => this.#serve())
-        // The next head tries again.
-        .catch(() => undefined);
+      this.#serveAfter(FIRST_HEADS_MS);
     }
+  }
+
+  #serveAfter(forMs: number): void {
+    const { clock, signal } = this.#options;
+    this.#waiting = new AbortController();
+    void clock
+      .sleep(forMs, AbortSignal.any([signal, this.#waiting.signal]))
+      .then(() => this.#serve())
+      // The next head tries again.
+      .catch(() => undefined);
+  }
+
+  /** Whether one origin alone has reported, and two others that can be connected to may report yet. */
+  #isLone(offered: readonly OfferedHead[]): boolean {
+    const others = this.#options.nodes.filter(
+      ({ isConnectable, identity }) => isConnectable && identity.fault?.kind !== "wrongChain",
+    );
+    return (
+      new Set(offered.map(({ node }) => node.origin)).size === 1 && new Set(others.map(({ origin }) => origin)).size > 2
+    );
   }
 
   async #serve(): Promise<void> {
@@ -124,6 +144,12 @@ export class FirstHeads {
     this.#waiting?.abort();
     this.#waiting = undefined;
     if (canonical.ring !== undefined || offered.length === 0 || signal.aborted) {
+      return;
+    }
+    const loneMs = (this.#firstMs ?? 0) + FIRST_LONE_MS - clock.nowMs();
+    if (loneMs > 0 && this.#isLone(offered)) {
+      // Connections may be refused meanwhile.
+      this.#serveAfter(Math.min(loneMs, FIRST_HEADS_MS));
       return;
     }
     const origins = new Set(offered.map(({ node }) => node.origin));

@@ -62,8 +62,17 @@ export interface BlockReader {
 }
 
 const TIMEOUT_MS = 5_000;
+/** A head that arrives within this time is a vote (docs/architecture.md, Agreement). */
+const HEAD_TIMEOUT_MS = 15_000;
 
-const scopeOf = (signal: AbortSignal) => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
+export const blockScope = (signal: AbortSignal): CallScope => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
+
+/** The scope of reads by which the head of a node is known. */
+export const headScope = (signal: AbortSignal): CallScope => ({
+  signal,
+  deadlineMs: performance.now() + HEAD_TIMEOUT_MS,
+  isHeadRead: true,
+});
 
 const blockCall = (block: bigint | string) =>
   createCall("eth_getBlockByNumber", [typeof block === "bigint" ? formatQuantity(block) : block, false]);
@@ -73,7 +82,8 @@ export const readBlock = async (
   node: BlockReader,
   block: bigint | "latest",
   signal: AbortSignal,
-): Promise<SealedBlock | undefined> => readSealedBlock(await node.send(blockCall(block), scopeOf(signal)));
+): Promise<SealedBlock | undefined> =>
+  readSealedBlock(await node.send(blockCall(block), block === "latest" ? headScope(signal) : blockScope(signal)));
 
 /** Reads a block of any branch. Returns undefined if the node does not have it. */
 export const readBlockByHash = async (
@@ -81,15 +91,15 @@ export const readBlockByHash = async (
   hash: Hash,
   signal: AbortSignal,
 ): Promise<SealedBlock | undefined> =>
-  readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), scopeOf(signal)));
+  readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), blockScope(signal)));
 
 /** Reads blocks by number or tag in one batch, in their order. A block is undefined if the node does not have it. */
 export const readBlocks = async (
   node: Pick<Node, "batch">,
   blocks: readonly (bigint | "safe" | "finalized")[],
-  signal: AbortSignal,
+  scope: CallScope,
 ): Promise<(SealedBlock | NodeError | undefined)[]> => {
-  const responses = await node.batch(blocks.map(blockCall), scopeOf(signal));
+  const responses = await node.batch(blocks.map(blockCall), scope);
   return responses.map((response) => {
     if (response instanceof NodeError) {
       return response;
@@ -117,7 +127,7 @@ export const readLinked = async (
   const count = linkReads.needsProbe ? 1 : Number(to - from) + 1;
   const numbers = Array.from({ length: count }, (_, index) => to - BigInt(index));
   linkReads.begin();
-  const blocks = await readBlocks(node, numbers, signal);
+  const blocks = await readBlocks(node, numbers, headScope(signal));
   if (blocks[0] instanceof NodeError) {
     linkReads.failed();
   } else {

@@ -3,8 +3,8 @@ import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 
 /** One HTTP request in flight. */
 export interface RequestInFlight {
-  /** A write is sent once: it waits for its response. */
-  readonly isWrite: boolean;
+  /** It waits for its response although the node hangs: a write is sent once, and a late head is a vote. */
+  readonly isAwaited: boolean;
   /** Ends the request with an error, after which it is retried on another node. */
   onHang(): void;
 }
@@ -121,7 +121,7 @@ export class HangWatch {
 
   #endReads(): void {
     for (const request of [...this.#inFlight]) {
-      if (!request.isWrite) {
+      if (!request.isAwaited) {
         request.onHang();
       }
     }

@@ -50,8 +50,8 @@ const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
 export type OnReply = (reply: HttpReply | PostError) => void;
 
 export interface HttpPostOptions {
-  /** A write is not ended if the node hangs. */
-  readonly isWrite: boolean;
+  /** See `RequestInFlight`. */
+  readonly isAwaited: boolean;
   readonly maxBytes: number;
   /** Counts the bytes of a response while it is received. */
   readonly memory: MemoryBudget | undefined;
@@ -95,8 +95,8 @@ export class HttpPost implements Dispatcher.DispatchHandler, RequestInFlight {
     hangWatch.begin(this);
   }
 
-  get isWrite(): boolean {
-    return this.#options.isWrite;
+  get isAwaited(): boolean {
+    return this.#options.isAwaited;
   }
 
   /** Sends the request. Uses undici's `dispatch`, because undici's `request` creates a stream and promises for each response. */

@@ -7,7 +7,7 @@ import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { HangWatch, type WatchedNode } from "./hangWatch.ts";
-import { HttpPost, type HttpReply, type PostError } from "./httpPost.ts";
+import { HttpPost, type HttpReply, PostError } from "./httpPost.ts";
 import { type NodeConfig, type NodeUrl, parseNodeUrl, type TransportOptions } from "./nodeConfig.ts";
 import { NodeErrors } from "./nodeErrors.ts";
 import { type BatchOutcomes, ReplyReader } from "./replyReader.ts";
@@ -54,7 +54,7 @@ export interface EndpointOwner extends WatchedNode {
 /** A call of an HTTP request. */
 interface PostedCall {
   readonly call: Call;
-  readonly scope: Pick<CallScope, "traceHeaders" | "maxBytes" | "caller">;
+  readonly scope: Pick<CallScope, "traceHeaders" | "maxBytes" | "caller" | "isHeadRead">;
   /** The caller rejects a result that is not one JSON value. */
   readonly isCheckedLater: boolean;
 }
@@ -84,7 +84,13 @@ const encodeBatch = (calls: readonly PostedCall[]): string => {
   return `${text}]`;
 };
 
-const createPool = (origin: string, connections: number, onLost: () => void): Undici.Pool => {
+interface PoolListeners {
+  readonly onLost: () => void;
+  /** A connection was opened, or could not be. */
+  readonly onConnect: (isOpen: boolean) => void;
+}
+
+const createPool = (origin: string, connections: number, { onLost, onConnect }: PoolListeners): Undici.Pool => {
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
@@ -93,6 +99,8 @@ const createPool = (origin: string, connections: number, onLost: () => void): Un
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  pool.on("connect", () => onConnect(true));
+  pool.on("connectionError", () => onConnect(false));
   pool.on("disconnect", (_origin, _targets, error) => {
     if (!("code" in error) || error.code !== CLOSED_BY_CLIENT) {
       onLost();
@@ -116,6 +124,7 @@ export class NodeEndpoint {
   readonly #pool: Undici.Pool;
   readonly #probe: LivenessProbe;
   readonly #hangWatch: HangWatch;
+  #isConnectable = true;
 
   constructor(
     { name, url, headers, concurrency = DEFAULT_CONCURRENCY }: NodeConfig,
@@ -131,7 +140,12 @@ export class NodeEndpoint {
     this.#owner = owner;
     this.errors = new NodeErrors(name, parsed, verify !== "off");
     this.#replies = new ReplyReader(this.errors, verify !== "off");
-    this.#pool = createPool(origin, concurrency, () => owner.onLost());
+    this.#pool = createPool(origin, concurrency, {
+      onLost: () => owner.onLost(),
+      onConnect: (isOpen) => {
+        this.#isConnectable = isOpen;
+      },
+    });
     this.#probe = new LivenessProbe({ origin, path, headers: this.#headers });
     this.#hangWatch = new HangWatch(owner, this.#probe);
   }
@@ -141,20 +155,25 @@ export class NodeEndpoint {
     return this.#hangWatch.isHung;
   }
 
+  /** Whether connections can be opened: false if the last one was refused, had no route or no TLS, until a response arrives. */
+  get isConnectable(): boolean {
+    return this.#isConnectable;
+  }
+
   /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
   call(posted: PostedCall, onOutcome: (outcome: Uint8Array | NodeError) => void): CancellablePost {
     const { call, scope, isCheckedLater } = posted;
     const { maxBytes = this.#maxResponseBytes, caller } = scope;
     const post = new HttpPost(
       {
-        isWrite: call.write === true,
+        isAwaited: call.write === true || scope.isHeadRead === true,
         maxBytes: Math.min(maxBytes, this.#maxResponseBytes),
         memory: this.#memory,
         clientId: caller?.clientId,
       },
       this.#hangWatch,
       (reply) => {
-        this.#readRetryAfter(reply);
+        this.#readReply(reply);
         onOutcome(this.#replies.readOne(reply, SINGLE_ID, posted, isCheckedLater));
       },
     );
@@ -163,11 +182,12 @@ export class NodeEndpoint {
 
   /** Sends several calls in one HTTP request. The outcome is one error if the node answered no call. */
   batch(calls: readonly PostedCall[], onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): CancellablePost {
+    const isHeadRead = calls[0]?.scope.isHeadRead === true;
     const post = new HttpPost(
-      { isWrite: false, maxBytes: this.#maxResponseBytes, memory: this.#memory, clientId: undefined },
+      { isAwaited: isHeadRead, maxBytes: this.#maxResponseBytes, memory: this.#memory, clientId: undefined },
       this.#hangWatch,
       (reply) => {
-        this.#readRetryAfter(reply);
+        this.#readReply(reply);
         const isCheckedLater = calls.every((each) => each.isCheckedLater);
         onOutcomes(this.#replies.readBatch(reply, calls, isCheckedLater));
       },
@@ -186,7 +206,8 @@ export class NodeEndpoint {
     return { path: this.#path, method: "POST", headers, body };
   }
 
-  #readRetryAfter(reply: HttpReply | PostError): void {
+  #readReply(reply: HttpReply | PostError): void {
+    this.#isConnectable ||= !(reply instanceof PostError);
     const seconds = this.#replies.retryAfterSeconds(reply);
     if (seconds !== undefined) {
       this.#owner.onRetryAfter(seconds);

@@ -148,6 +148,10 @@ export class NodeTransport {
     return this.#failures.reason ?? (this.#budget.paused ? "it limits the rate" : undefined);
   }
 
+  get isConnectable(): boolean {
+    return this.#endpoint.isConnectable;
+  }
+
   get isHung(): boolean {
     return this.#endpoint.isHung;
   }
@@ -203,12 +207,18 @@ export class NodeTransport {
   #sendTogether(calls: readonly Call[], scope: CallScope): Promise<NodeCallOutcome[]> {
     const { promise, resolve } = Promise.withResolvers<NodeCallOutcome[]>();
     const outcomes = new Array<NodeCallOutcome>(calls.length);
-    const { signal, deadlineMs, traceHeaders } = scope;
+    const { signal, deadlineMs, traceHeaders, isHeadRead } = scope;
     // One listener of the caller's signal and one timer, for all calls.
     const ending = new DeadlineSignal(deadlineMs);
     const onEnd = (): void => ending.abort(abortReason(scope));
     onAbort(scope, onEnd);
-    const shared: CallScope = { signal, lazySignal: ending, deadlineMs, traceHeaders };
+    const shared: CallScope = {
+      signal,
+      lazySignal: ending,
+      deadlineMs,
+      traceHeaders,
+      ...(isHeadRead && { isHeadRead }),
+    };
     let waiting = calls.length;
     const sent = calls.map((call, index) =>
       this.#createCall(call, shared, false, (outcome) => {

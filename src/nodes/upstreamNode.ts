@@ -134,6 +134,11 @@ export class UpstreamNode implements Node {
     return this.identity.isOpen && this.#transport.isReady && !this.#isCordoned;
   }
 
+  /** Whether connections to it can be opened. */
+  get isConnectable(): boolean {
+    return this.#transport.isConnectable;
+  }
+
   get usable(): boolean {
     return this.identity.isOpen && !this.#isCordoned && !(this.suspended && this.#hasOther());
   }

@@ -202,7 +202,7 @@ test("a read waits longest for a node that hangs if the probe does not connect",
     return false;
   };
   const watch = new HangWatch({ hasOther: () => true, onHang: () => undefined }, { send }, clock);
-  watch.begin({ isWrite: false, onHang: () => resolve(clock.nowMs() - startMs) });
+  watch.begin({ isAwaited: false, onHang: () => resolve(clock.nowMs() - startMs) });
   await clock.advance(waits.hang);
   assert.equal(await promise, waits.hang);
   watch.close();

@@ -36,7 +36,7 @@ const watchHead = (setup: Tracking) => {
 
 const setUp = ({ nodes }: Pick<Tracking, "nodes">): void => {
   for (const node of nodes) {
-    node.down = false;
+    node.refuses = false;
   }
 };
 
@@ -96,8 +96,7 @@ test("nodes fail until one is left, and the head goes on", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 4 });
   await run(setup, 2);
   for (const node of setup.nodes.slice(1)) {
-    node.down = true;
-    node.available = false;
+    node.refuses = true;
     const watch = watchHead(setup);
     await run(setup, 5, watch.step);
     assert.ok(watch.longestMs <= 4_500, `${watch.longestMs} ms`);
@@ -278,8 +277,7 @@ test("the heads of an excluded node count at once if no other node is left", asy
   assert.equal(setup.heads.isExcluded("node1"), true);
   liar.chain = setup.chain;
   for (const node of others) {
-    node.down = true;
-    node.available = false;
+    node.refuses = true;
   }
   const watch = watchHead(setup);
   await run(setup, 6, watch.step);
@@ -355,12 +353,12 @@ test("an origin without a vote has one again with the block that another one has
   const [first, back, silent] = setup.nodes as [ChainNode, ChainNode, ChainNode];
   const height = setup.chain.blocks.length - 1;
   silent.height = height;
-  Object.assign(back, { height, available: false });
+  Object.assign(back, { height, refuses: true });
   setup.chain.mine();
   await pause(2_500);
   assert.equal(first.health.headHash, setup.chain.latest.hash);
   assert.equal(setup.heads.current()?.latest.number, BigInt(height), "the others are awaited");
-  Object.assign(back, { height: undefined, available: true });
+  Object.assign(back, { height: undefined, refuses: false });
   await pause(1_000);
   assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
   assert.equal(setup.heads.current()?.isAgreed, true);
@@ -371,7 +369,7 @@ test("two of three origins die, and the head follows the third one to its branch
   const [first, second] = setup.nodes as [ChainNode, ChainNode];
   await run(setup, 2);
   for (const dead of [first, second]) {
-    Object.assign(dead, { down: true, available: false });
+    Object.assign(dead, { refuses: true });
   }
   setup.chain.reorg(3, 5);
   const watch = watchHead(setup);

@@ -207,7 +207,7 @@ for (const ahead of [20, 150, 400, 2_000]) {
     });
     assert.equal(setup.alone.number, BigInt(30 + ahead));
     for (const node of setup.nodes.slice(1)) {
-      node.down = false;
+      node.refuses = false;
       await run(setup, 8);
     }
     assert.ok(isHonest(setup, served(setup)?.hash));

@@ -24,7 +24,7 @@ const ACTS: readonly ((liar: ChainNode, honest: FakeChain, random: Random) => Pa
     return { chain: forge(chain, 1 + random(60), { depth, secondsPerBlock: secondsPerBlockOf(chain) }) };
   },
   (_, _chain, random) => ({ lag: random(30) }),
-  (_, _chain, random) => ({ down: true, available: random(2) === 0 }),
+  (_, _chain, random) => ({ down: true, refuses: random(2) === 0, available: random(2) === 0 }),
   (_, chain, random) => ({
     chain: createFakeChain({ seed: "unlinked", height: chain.blocks.length + random(100) - 30 }),
   }),
@@ -34,7 +34,7 @@ const ACTS: readonly ((liar: ChainNode, honest: FakeChain, random: Random) => Pa
 
 const act = (liar: ChainNode, honest: FakeChain, random: Random): void => {
   const next = ACTS[random(ACTS.length)]?.(liar, honest, random);
-  Object.assign(liar, { chain: honest, lag: 0, down: false, available: true, ...next });
+  Object.assign(liar, { chain: honest, lag: 0, down: false, refuses: false, available: true, ...next });
 };
 
 /** Tests one random course of events. */

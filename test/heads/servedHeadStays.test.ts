@@ -18,14 +18,14 @@ const trackSynchronising = async (t: Parameters<typeof trackHeads>[0], futureSec
     ...{ height: HEIGHT, startSeconds, nodes: 3 },
     alter: (nodes) => {
       for (const node of nodes.slice(1)) {
-        node.down = true;
+        node.refuses = true;
         node.lag = LAG;
       }
     },
   });
   await tracking.clock.advance(3_000);
   for (const node of tracking.nodes) {
-    node.down = false;
+    node.refuses = false;
   }
   return tracking;
 };

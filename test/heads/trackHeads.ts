@@ -115,7 +115,7 @@ export const isHonest = ({ chain }: Tracking, hash: string | undefined): boolean
 export const metricOf = async ({ telemetry }: Tracking, name: string): Promise<string[]> =>
   (await telemetry.registry.metrics()).split("\n").filter((line) => line.startsWith(`${name}{`));
 
-/** Starts the first of three nodes alone. The others are down. */
+/** Starts the first of three nodes alone. The others refuse connections. */
 export const startAlone = async (
   t: TestContext,
   height: number,
@@ -126,7 +126,7 @@ export const startAlone = async (
     ...{ height, startSeconds, nodes: 3 },
     alter: (nodes, chain) => {
       for (const node of nodes.slice(1)) {
-        node.down = true;
+        node.refuses = true;
       }
       alter(nodes as [ChainNode, ChainNode, ChainNode], chain);
     },

@@ -19,9 +19,9 @@ const start = ({ hasOther = true } = {}) => {
   };
   const node = { hasOther: () => rig.hasOther, onHang: (isHung: boolean) => rig.changes.push(isHung) };
   const watch = new HangWatch(node, { send }, clock);
-  const begin = (name: string, isWrite = false) => {
+  const begin = (name: string, isAwaited = false) => {
     const request = {
-      isWrite,
+      isAwaited,
       onHang: () => {
         rig.ended.push(name);
         watch.end(request);

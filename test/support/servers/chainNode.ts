@@ -21,6 +21,8 @@ export class ChainNode extends UpstreamNode {
   finalizedDepth = 8;
   height: number | undefined;
   down = false;
+  /** Connections are refused. */
+  refuses = false;
   /** Called before each response. It may throw the error of a call. */
   onCall: (call: Call) => void = () => undefined;
   override readonly linkReads: Breaker;
@@ -44,6 +46,14 @@ export class ChainNode extends UpstreamNode {
     this.#isAvailable = value;
   }
 
+  override get isConnectable(): boolean {
+    return !this.refuses;
+  }
+
+  override get suspended(): boolean {
+    return !this.#isAvailable;
+  }
+
   override get usable(): boolean {
     return true;
   }
@@ -55,7 +65,7 @@ export class ChainNode extends UpstreamNode {
     const [tag] = params;
     this.calls += 1;
     this.onCall(call);
-    if (this.down) {
+    if (this.down || this.refuses) {
       throw new NodeError("unreachable", this.name, "down");
     }
     if (method === "eth_chainId") {
