@@ -206,17 +206,15 @@ const awaitEnd = (ends: readonly VoteEnd[], nowMs: number): NextStep => {
 };
 
 /** Decides about the blocks above the agreed one, by the voters that have a child of it. */
-const decideAbove = (votes: HeadVotes, required: number, agreed: bigint, blocks: Groups): NextStep => {
+const decideAbove = (votes: HeadVotes, required: number, blocks: Groups): NextStep => {
   const { ring, voters, connected, nowMs, seenMs } = votes;
   const groups = [...blocks.values()];
   const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
   const sinceMs = Math.min(...[...blocks.keys()].map(seenMs));
   const ballot = { groups, undecided, sinceMs };
   const { lagMs, loneMs } = waitTimes(votes);
-  // A served head that one alone has is not awaited again.
-  const isNew = agreed >= ring.latest.number || groups.length > 1;
   const ends = voters.map((voter) => {
-    const waitMs = isNew && isAwaited(voter, ballot, votes) ? loneMs : lagMs;
+    const waitMs = isAwaited(voter, ballot, votes) ? loneMs : lagMs;
     const lateMs = undecided.includes(voter) ? lateAtMs(waitMs, ballot, votes) : Number.POSITIVE_INFINITY;
     return { voter, atMs: Math.min(silentAtMs(voter, waitMs, votes), lateMs, unconnectedAtMs(voter)) };
   });
@@ -268,7 +266,7 @@ const decideNext = (votes: HeadVotes, required: number, agreed: AgreedBlock | un
     (chain) => agreed === undefined || hashAt(chain, number, ring) === agreed.hash,
   );
   if (children.size > 0) {
-    return decideAbove(votes, required, number, children);
+    return decideAbove(votes, required, children);
   }
   const hasOthers = groupsAt(number + 1n, votes, () => true).size > 0;
   return agreed !== undefined && hasOthers ? decideBeside(votes, agreed) : { kind: "none" };

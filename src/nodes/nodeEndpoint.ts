@@ -27,16 +27,21 @@ const { ConnectTimeoutError }: typeof Undici.errors = require("undici/lib/core/e
 const connectWithin = (timeoutMs: number): Undici.buildConnector.connector => {
   const connect = buildConnector({ allowH2: false, timeout: timeoutMs });
   return (options, callback) => {
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      callback(new ConnectTimeoutError(`no connection within ${timeoutMs} ms`), null);
-    }, timeoutMs);
+    let isEnded = false;
+    const onLate = (): void => {
+      if (!isEnded) {
+        isEnded = true;
+        callback(new ConnectTimeoutError(`no connection within ${timeoutMs} ms`), null);
+      }
+    };
+    // After a pause of the event loop, the connection may be open: that is read before the immediate.
+    const timer = setTimeout(() => setImmediate(onLate), timeoutMs);
     connect(options, (...result) => {
-      if (isLate) {
+      if (isEnded) {
         result[1]?.destroy();
         return;
       }
+      isEnded = true;
       clearTimeout(timer);
       callback(...result);
     });
@@ -124,7 +129,8 @@ export class NodeEndpoint {
   readonly #pool: Undici.Pool;
   readonly #probe: LivenessProbe;
   readonly #hangWatch: HangWatch;
-  #isConnectable = true;
+  /** The last attempt to open a connection succeeded, or a response has arrived since. */
+  #hasConnected = true;
 
   constructor(
     { name, url, headers, concurrency = DEFAULT_CONCURRENCY }: NodeConfig,
@@ -143,7 +149,7 @@ export class NodeEndpoint {
     this.#pool = createPool(origin, concurrency, {
       onLost: () => owner.onLost(),
       onConnect: (isOpen) => {
-        this.#isConnectable = isOpen;
+        this.#hasConnected = isOpen;
       },
     });
     this.#probe = new LivenessProbe({ origin, path, headers: this.#headers });
@@ -155,9 +161,9 @@ export class NodeEndpoint {
     return this.#hangWatch.isHung;
   }
 
-  /** Whether connections can be opened: false if the last one was refused, had no route or no TLS, until a response arrives. */
+  /** Whether the node can be connected to: a connection is open, or the last attempt was not refused, and had a route and TLS. */
   get isConnectable(): boolean {
-    return this.#isConnectable;
+    return this.#hasConnected || this.#pool.stats.connected > 0;
   }
 
   /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
@@ -207,7 +213,7 @@ export class NodeEndpoint {
   }
 
   #readReply(reply: HttpReply | PostError): void {
-    this.#isConnectable ||= !(reply instanceof PostError);
+    this.#hasConnected ||= !(reply instanceof PostError);
     const seconds = this.#replies.retryAfterSeconds(reply);
     if (seconds !== undefined) {
       this.#owner.onRetryAfter(seconds);

@@ -28,6 +28,8 @@ interface Origin {
   /** The time of its newest head. Default: that of its block above the served head, or before. */
   readonly newHeadMs?: number;
   readonly unconnectedMs?: number;
+  /** Its head does not link to the ring. */
+  readonly isDetached?: true;
 }
 
 const voterOf = (origin: Origin, rank: number): Voter => {
@@ -36,7 +38,8 @@ const voterOf = (origin: Origin, rank: number): Voter => {
     sealed(from + 1 + index, fork ?? 0, index === 0 ? 0 : (fork ?? 0)),
   );
   const base = { number: BigInt(from), hash: hashOf(from) };
-  return { name: `origin${rank + 1}`, rank, unconnectedMs, newHeadMs, chains: [{ base, blocks: above }] };
+  const chains = origin.isDetached ? [] : [{ base, blocks: above }];
+  return { name: `origin${rank + 1}`, rank, unconnectedMs, newHeadMs, chains };
 };
 
 interface Course {
@@ -159,6 +162,17 @@ for (const [blockTimeMs, waitMs] of [
     });
   });
 }
+
+test("an origin whose head does not link, because its blocks cannot be read, is undecided: it is awaited for 15 s", () => {
+  const detached: Origin = { isDetached: true };
+  assert.equal(play([{ ...LIAR, blocks: 7 }, detached, SILENT], { voteless: [2] })?.atMs, 15_000);
+  const later = (nowMs: number): readonly Origin[] => [
+    { ...LIAR, blocks: 7 },
+    nowMs < 10_000 ? { ...detached, newHeadMs: nowMs } : HONEST,
+    nowMs < 10_000 ? SILENT : HONEST,
+  ];
+  assert.deepEqual(play([], { later }), { atMs: 10_000, fork: 1, isAlone: false, isContradicted: false });
+});
 
 test("without a majority, the branch of the served head goes on", () => {
   // The origins that are configured first leave the served head.

@@ -5,46 +5,10 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
-import { FakeError } from "../support/fakes/front.ts";
+import { QUOTES, quotingHandlers, TEXTS } from "../support/fakes/quotedErrors.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const chain = createFakeChain({ height: 100 });
-
-/** Texts that count against a node if they are its own. */
-const TEXTS = [
-  "unauthorized",
-  "payment required",
-  "rate_limit",
-  "too many requests",
-  "you have reached the free tier limit",
-  "the service is temporarily unavailable",
-  "no backend is currently healthy to serve traffic",
-  "missing trie node",
-] as const;
-
-/** Calls whose errors quote the client or a contract, as geth, reth and anvil write them. */
-const QUOTES: Record<
-  string,
-  { readonly params: (text: string) => unknown[]; readonly error: (text: string) => FakeError }
-> = {
-  trace_filter: {
-    params: (text) => [{ [text]: 1 }],
-    error: (text) => new FakeError(-32_602, `unknown field \`${text}\`, expected one of \`fromBlock\``),
-  },
-  debug_traceCall: {
-    params: (text) => [{ to: `0x${"1".repeat(40)}` }, "0x20", { tracer: text }],
-    error: (text) => new FakeError(-32_000, `ReferenceError: ${text} is not defined at <eval>:1:1(0)`),
-  },
-  debug_traceTransaction: {
-    params: (text) => [`0x${"2".repeat(64)}`, { tracer: `{result: () => { throw '${text}' }, fault: () => 0}` }],
-    error: (text) =>
-      new FakeError(-32_000, `${text} at result (<eval>:1:58(3))    in server-side tracer function 'result'`),
-  },
-  eth_call: {
-    params: () => [{ to: `0x${"3".repeat(40)}`, gas: "0x5208" }, "0x20"],
-    error: (text) => new FakeError(-32_603, `EVM error: ${text}`),
-  },
-};
 
 interface Rig {
   readonly service: Service;
@@ -55,18 +19,7 @@ interface Rig {
 
 const start = async (t: TestContext): Promise<Rig> => {
   const contract = { text: "" };
-  const quoted = (params: readonly unknown[]): string => {
-    const found = TEXTS.find((text) => JSON.stringify(params).includes(text));
-    return found ?? contract.text;
-  };
-  const handlers = Object.fromEntries(
-    Object.entries(QUOTES).map(([method, { error }]) => [
-      method,
-      (params: readonly unknown[]) => {
-        throw error(quoted(params));
-      },
-    ]),
-  );
+  const handlers = quotingHandlers(() => contract.text);
   const nodes = await Promise.all([createFakeNode({ chain, handlers }), createFakeNode({ chain, handlers })]);
   const service = await createService(
     { nodes: nodes.map(({ url }, index) => ({ url, name: `node${index + 1}` })), simulate: { enabled: false } },
