@@ -65,8 +65,11 @@ export interface FollowedNodeOptions {
   readonly reporter: Pick<HeadReporter, "onPushState" | "onPushFault">;
 }
 
-/** A poll that failed is repeated after 1 s: a node that fails most of them is heard within 15 s (docs/architecture.md, Agreement). */
-const BACKOFF = { failures: 1, openMs: 1_000 };
+/**
+ * After as many polls that failed in a row, the next one follows later each time. A node that fails nine of ten is polled as others
+ * are, so that its heads arrive within 15 s (docs/architecture.md, Agreement).
+ */
+const BACKOFF = { failures: 15, openMs: 1_000, maxOpenMs: 5_000 };
 /** A node that has not answered a poll is polled again after this time. Its late answer counts too. */
 const MAX_POLL_MS = 5_000;
 /** The pause before the next check whether a node is identified, and whether it is used. */
