@@ -1,4 +1,4 @@
-import type { NodeError, NodeErrorKind } from "./node.ts";
+import { NodeError, type NodeErrorKind } from "./node.ts";
 
 /**
  * The cause of a retry: the kind of a node's error, or a response that is not usable.
@@ -231,7 +231,7 @@ export const RETRY_LIMITS = {
  * "resource not found" is anvil's error for a hash that a reorganisation replaced. It must not count as pruned data.
  */
 export const isMissingBlock = (message: string): boolean =>
-  /header (for hash )?not found|request beyond head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
+  /header (for hash )?not found|beyond (current )?head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
     message,
   );
 
@@ -245,3 +245,10 @@ export const retryCause = ({ kind, message, code }: NodeError): RetryCause => {
   }
   return code !== PRUNED_CODE && isMissingBlock(message) ? "missingBlock" : "prunedData";
 };
+
+/** The text of a node for a range whose first block is above its own head, too. */
+const INVALID_RANGE = /invalid block range/i;
+
+/** Whether a node says that it does not have the blocks of a valid range. If they are at or below forebay's head, it is behind. */
+export const isNotYet = (error: unknown): error is NodeError =>
+  error instanceof NodeError && (retryCause(error) === "missingBlock" || INVALID_RANGE.test(error.message));

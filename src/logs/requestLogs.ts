@@ -1,5 +1,6 @@
 import { Context, type ContextChanges } from "../core/context.ts";
 import { type Node, NodeError } from "../core/node.ts";
+import { isNotYet } from "../core/retryPolicy.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { formatLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CLOSE_BRACKET, parseJson, QUOTE } from "../json/jsonBytes.ts";
@@ -97,7 +98,12 @@ export const requestLogs = async (
 ): Promise<{ readonly logs: readonly ScannedLog[]; readonly bytes: number }> => {
   const { blockHash, filter } = range;
   const params = [formatLogFilter(filter, blockHash === undefined ? range : { blockHash })];
-  const text = await request(node, createCall("eth_getLogs", params), context, context.countBytes);
+  const text = await request(node, createCall("eth_getLogs", params), context, context.countBytes).catch((error) => {
+    // The view has each block of a range by number.
+    throw blockHash === undefined && isNotYet(error)
+      ? otherBranch(node, `header not found: ${node.name} does not have block ${range.to} yet`)
+      : error;
+  });
   const failed = (message: string) => (checksFilter ? wrongLogs(node) : invalidAnswer(node, message));
   const logs = readLogs(text, failed);
   if (!isWithin(range, logs)) {

@@ -1,4 +1,6 @@
 import type { Context } from "../core/context.ts";
+import { NodeError } from "../core/node.ts";
+import { isNotYet } from "../core/retryPolicy.ts";
 import { type BlockParameter, parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { asText } from "../json/jsonBytes.ts";
@@ -41,6 +43,12 @@ const refreshed = async (chain: Chain, context: Context, newestBlock: BlockParam
   return context.with({ view: { heads } });
 };
 
+/** The error of a node that does not have the newest block yet, which the view has. */
+const behind = ({ node }: NodeError, number: bigint): NodeError =>
+  new NodeError("otherBranch", node, `header not found: ${node} does not have block ${number} yet`, {
+    code: CODES.SERVER,
+  });
+
 /** A client that wants confirmations must not see the pending block of a node. */
 const newestOf = (asked: BlockParameter, { behind }: Context): BlockParameter =>
   behind !== undefined && "tag" in asked && asked.tag === "pending" ? { tag: "latest" } : asked;
@@ -73,7 +81,12 @@ export const eth_feeHistory: Method = {
         block: newest,
         isComplete: (body: Uint8Array) => values[0] === NO_BLOCKS || !endsBelow(body, newest.number),
       };
-      return chain.reads.request({ ...request, retention: newest.kind === "final" ? "final" : "head" }, at);
+      const retention = newest.kind === "final" ? "final" : "head";
+      try {
+        return await chain.reads.request({ ...request, retention }, at);
+      } catch (error) {
+        throw isNotYet(error) ? behind(error, newest.number) : error;
+      }
     });
   },
 };

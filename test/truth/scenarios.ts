@@ -116,6 +116,14 @@ export const SCENARIOS: readonly Scenario[] = [
   ofNode("lag of 50 blocks", () => lagging(50)),
   ofNode("sawtooth", sawtooth),
   ofNode("machines that differ", ({ random }) => differingMachines(random)),
+  {
+    name: "machines of each node",
+    begin: ({ nodes, random }) => {
+      for (const node of nodes) {
+        node.fault = differingMachines(random);
+      }
+    },
+  },
   ofNode("hang", () => ({ body: "hang" })),
   ofNode("429", () => refusing(429)),
   ofNode("503", () => refusing(503)),

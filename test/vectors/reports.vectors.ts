@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { rpc } from "../support/clients/rpc.ts";
+import { createService } from "../support/servers/service.ts";
+import { TruthChain } from "../truth/chain/truthChain.ts";
+import { startTruthNode } from "../truth/nodes/truthNode.ts";
+import { readJson } from "./vectorFolder.ts";
+
+/** Inputs of faults that were found, with the right answers. */
+
+interface RangeBeyondHead {
+  readonly nodeReplies: readonly { readonly name: string; readonly error: { readonly code: number } }[];
+  readonly request: { readonly method: string; readonly params: readonly [{ readonly fromBlock: string }] };
+}
+
+const range = readJson("reports/12-range-beyond-head.json") as RangeBeyondHead;
+const CHAIN_ID = 1;
+/** No block is sealed meanwhile. */
+const BLOCK_TIME_MS = 60_000;
+
+/** Starts a service with nodes that answer their first calls of the method with the error: as many as `refusals` says of each. */
+const startRefusing = async (t: TestContext, error: object, method: string, refusals: readonly number[]) => {
+  const chain = await TruthChain.create(CHAIN_ID, 1);
+  t.after(() => chain.lagBound.close());
+  const nodes = await Promise.all(refusals.map(() => startTruthNode(t, chain)));
+  for (const [index, node] of nodes.entries()) {
+    let refused = 0;
+    const response = (truth: object, { id }: { readonly id: unknown }) =>
+      refused++ < (refusals[index] ?? 0) ? { jsonrpc: "2.0", id, error } : truth;
+    node.fault = { lies: [{ name: "not yet", methods: [method], response }] };
+  }
+  const service = await createService({
+    nodes: nodes.map(({ url }, index) => ({ name: `node${index}`, url, priority: index })),
+    ...{ blockTimeMs: BLOCK_TIME_MS, pending: { mode: "node" }, state: { follow: false } },
+  });
+  t.after(() => service.close());
+  const ask = async (...params: readonly unknown[]) => (await rpc(service.url, method, params)).body;
+  return { chain, nodes, ask };
+};
+
+const logsFrom = ({ head }: TruthChain, from: number): readonly unknown[] => {
+  const logs: (readonly unknown[])[] = [];
+  for (let block: typeof head | undefined = head; block && block.number >= from; block = block.parent) {
+    logs.unshift(block.logs);
+  }
+  return logs.flat();
+};
+
+const { method, params } = range.request;
+
+for (const { name, error } of range.nodeReplies) {
+  test(`a range inside the head is answered although a node says "not yet" (${name})`, async (t) => {
+    // A machine that is behind, with and without another node.
+    for (const refusals of [[3], [Number.POSITIVE_INFINITY, 0]]) {
+      const { chain, ask } = await startRefusing(t, error, method, refusals);
+      const { result, error: refused } = await ask(...params);
+      assert.equal(refused, undefined);
+      assert.deepEqual(result, logsFrom(chain, Number(params[0].fromBlock)));
+    }
+  });
+
+  test(`no client gets -32602 for a range inside the head (${name})`, async (t) => {
+    const { ask } = await startRefusing(t, error, method, [Number.POSITIVE_INFINITY]);
+    const { error: refused } = await ask(...params);
+    assert.ok(refused !== undefined && refused.code !== -32_602, JSON.stringify(refused));
+  });
+}
+
+test("a client's own range above the head stays -32602", async (t) => {
+  const { chain, ask } = await startRefusing(t, {}, method, [0]);
+  const above = `0x${(chain.head.number + 1).toString(16)}`;
+  assert.equal((await ask({ fromBlock: "0x64", toBlock: above })).error?.code, -32_602);
+});
+
+test("a fee history inside the head is answered although a node says that the block is beyond its head", async (t) => {
+  for (const code of [-32_602, -32_000]) {
+    const error = { code, message: "request beyond head block: requested 150, head 148" };
+    const { ask } = await startRefusing(t, error, "eth_feeHistory", [3]);
+    assert.equal((await ask("0x2", "latest", [])).error, undefined);
+  }
+});
