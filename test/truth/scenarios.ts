@@ -1,5 +1,6 @@
 import type { FeedFaults } from "../devnet/feedServer.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import type { TruthChain } from "./chain/truthChain.ts";
 import {
   differingMachines,
@@ -7,6 +8,7 @@ import {
   LIES,
   lagging,
   quotaExceeded,
+  REFUND_LIES,
   refusing,
   refusingRanges,
   sawtooth,
@@ -57,18 +59,20 @@ const ofNode = (name: string, faultOf: (world: ScenarioWorld) => NodeFault): Sce
   },
 });
 
+/** The second of three nodes tells one lie after the other. */
+const tell = (lies: readonly Lie[], { nodes: [, node], repeat }: ScenarioWorld): void => {
+  let count = 0;
+  repeat(LIE_MS, () => {
+    const lie = lies[count++ % lies.length];
+    if (node !== undefined && lie !== undefined) {
+      node.fault = { lies: [lie] };
+    }
+  });
+};
+
 const ofLies = (name: string): Scenario => ({
   name: `lies: ${name}`,
-  begin: ({ nodes: [, node], repeat }) => {
-    let count = 0;
-    repeat(LIE_MS, () => {
-      const lies = LIES[name] ?? [];
-      const lie = lies[count++ % lies.length];
-      if (node !== undefined && lie !== undefined) {
-        node.fault = { lies: [lie] };
-      }
-    });
-  },
+  begin: (world) => tell(LIES[name] ?? [], world),
 });
 
 const ofFeed = (name: string, act: (feed: FeedFaults, random: (below: number) => number) => void): Scenario => ({
@@ -144,6 +148,13 @@ export const SCENARIOS: readonly Scenario[] = [
         await change(() => chain.reorg(depth, depth + random(2)));
         endFault();
       });
+    },
+  },
+  {
+    name: "refunds",
+    begin: (world) => {
+      world.chain.givesBack = true;
+      tell(REFUND_LIES, world);
     },
   },
   ofNode("another chain", ({ other }) => ({ chain: other })),

@@ -34,7 +34,7 @@ const sealBlock = (parent: BranchedBlock | undefined, isForged: boolean, seconds
   const state = { nonces: new Map(), balances: new Map([[HOLDER, BigInt(word)]]), slot: word };
   const truth = createTruthBlock({
     ...{ parent: parent?.truth, timestamp, extraData: word, state },
-    transactions: [{ transaction, sender: HOLDER, word }],
+    transactions: [{ transaction, sender: HOLDER, word, refund: 0n }],
   });
   const { hash, header, json } = truth;
   return { number, hash, parentHash: header.parentHash, timestamp, json, truth, transaction: transaction.hash };

@@ -9,13 +9,14 @@ import {
   createTruthBlock,
   FEE_RECIPIENT,
   GAS_LIMIT,
-  receiptOf,
+  receiptsOf,
   type TruthBlock,
   type TruthTransaction,
 } from "./truthBlock.ts";
 import { applyChange, type TruthState } from "./truthState.ts";
 
 const TIP = 1n;
+const REFUND = 1_000n;
 const SECONDS_PER_BLOCK = 1n;
 /** `METADATA=e` is a feed without receipts: forebay knows logs only after the execution. */
 const GENERATION = process.env.METADATA === "e" ? "e" : "b";
@@ -43,11 +44,14 @@ export class OpenBlock {
   readonly parent: TruthBlock;
   readonly #source: TruthSeed;
   readonly #payloadId: Hex;
+  readonly #givesBack: boolean;
   readonly #transactions: TruthTransaction[] = [];
   #state: TruthState;
   #messages = 0;
 
-  constructor(parent: TruthBlock, source: TruthSeed) {
+  /** `givesBack`: the block ends with a transaction that gives back gas to some of its transactions (Lagoon). */
+  constructor(parent: TruthBlock, source: TruthSeed, givesBack = false) {
+    this.#givesBack = givesBack;
     this.parent = parent;
     this.#source = source;
     this.#state = parent.state;
@@ -79,8 +83,12 @@ export class OpenBlock {
       base_fee_per_gas: formatQuantity(BASE_FEE),
     };
     const first = this.#transactions.length - transactions;
+    const all = receiptsOf(this.#transactions);
     const receipts = new Map(
-      added.map((each, position) => [each.transaction.hash, receiptOf(each, first + position)] as const),
+      added.flatMap((each, position) => {
+        const receipt = all[first + position];
+        return receipt === undefined ? [] : [[each.transaction.hash, receipt] as const];
+      }),
     );
     const source = { blockNumber: block.number, receipts, balances: new Map(), previous: "0-0" };
     return {
@@ -113,9 +121,10 @@ export class OpenBlock {
     const fees = { maxFeePerGas: 100n, maxPriorityFeePerGas: TIP, gas: 100_000n };
     const content = { to: EMITTER, data: word, value: 0n, nonce, chainId: this.#source.chainId };
     const raw = await account.signTransaction({ type: "eip1559", ...fees, ...content });
-    this.#transactions.push({ transaction: parseTransaction(parseData(raw)), sender, word });
-    const fee = STORE_GAS * (BASE_FEE + TIP);
-    const change = { sender, feeRecipient: FEE_RECIPIENT, fee, tip: STORE_GAS * TIP, slot: word };
+    const refund = this.#givesBack ? BigInt(this.#source.count % 3) * REFUND : 0n;
+    this.#transactions.push({ transaction: parseTransaction(parseData(raw)), sender, word, refund });
+    const gas = STORE_GAS - refund;
+    const change = { sender, feeRecipient: FEE_RECIPIENT, fee: gas * (BASE_FEE + TIP), tip: gas * TIP, slot: word };
     this.#state = applyChange(this.#state, change);
   }
 

@@ -32,6 +32,8 @@ export class TruthChain {
   readonly #prefixes: Recorded[] = [];
   readonly #newest: Hash[] = [];
   #open: OpenBlock | undefined;
+  /** Blocks that no feed announced give back gas. */
+  givesBack = false;
 
   private constructor(source: TruthSeed, genesis: TruthBlock, maxLagMs: number | undefined) {
     this.lagBound = new LagBound(maxLagMs);
@@ -129,7 +131,7 @@ export class TruthChain {
   }
 
   async mine(transactions: number): Promise<void> {
-    const open = new OpenBlock(this.head, this.#source);
+    const open = new OpenBlock(this.head, this.#source, this.givesBack);
     this.#publish(await open.grow(transactions));
   }
 

@@ -1,3 +1,5 @@
+import { formatQuantity } from "../../../src/ethereum/hex.ts";
+import { POST_EXEC_TYPE } from "../../../src/ethereum/postExec.ts";
 import { type Fields, flip, flipStatus } from "../../support/fakes/answerLie.ts";
 import type { FrontResponse } from "../../support/fakes/front.ts";
 import { HEAD_LIES, inventedBlocks, latestWith, wrongParent } from "../../support/fakes/headLies.ts";
@@ -67,6 +69,30 @@ const everyItem = (change: (item: Fields) => unknown) => (result: unknown) =>
 const lieOf = (name: string, methods: readonly string[], result: (result: unknown) => unknown): Lie => ({
   ...{ name, methods, result },
 });
+
+const POST_EXEC = formatQuantity(POST_EXEC_TYPE);
+const whereRefunded = (change: (item: Fields) => unknown) => (item: Fields) =>
+  typeof item.opGasRefund === "string" ? change(item) : item;
+const wherePostExec = (change: (item: Fields) => unknown) => (item: Fields) =>
+  item.type === POST_EXEC ? change(item) : item;
+const inObject = (change: (item: Fields) => unknown) => (result: unknown) =>
+  isFields(result) ? change(result) : result;
+const inTransactions = (change: (item: Fields) => unknown) =>
+  inObject((block) => ({ ...block, transactions: everyItem(change)(block.transactions) }));
+
+/** Lies about the gas that blocks give back. */
+export const REFUND_LIES: readonly Lie[] = [
+  lieOf("another refund", ["eth_getTransactionReceipt"], inObject(whereRefunded(flip("opGasRefund")))),
+  lieOf("another refund in a block", ["eth_getBlockReceipts"], everyItem(whereRefunded(flip("opGasRefund")))),
+  lieOf("another status of the last one", ["eth_getBlockReceipts"], everyItem(wherePostExec(flipStatus))),
+  lieOf("another payload", BLOCK_METHODS, inTransactions(wherePostExec(flip("input")))),
+  lieOf("another payload by hash", ["eth_getTransactionByHash"], inObject(wherePostExec(flip("input")))),
+  lieOf(
+    "a type that nobody knows",
+    BLOCK_METHODS,
+    inTransactions((item) => ({ ...item, type: "0x55", value: "0x7" })),
+  ),
+];
 
 /** Lies by the name of their scenario, in the order of the scenarios. The node returns one of them after the other. */
 export const LIES: Readonly<Record<string, readonly Lie[]>> = {
