@@ -164,8 +164,8 @@ const silentAtMs = (voter: Voter, waitMs: number, votes: HeadVotes): number =>
   Math.max(voter.newHeadMs + waitTimes(votes).silenceMs, behindSinceMs(voter, votes) + waitMs);
 
 /**
- * Whether a voter is awaited for `loneMs`. With three or more origins, it is unless two others have a block that it lacks, more than
- * any other block there: one alone may have invented its block while the chain paused.
+ * Whether a voter is awaited for `loneMs`. With three or more origins, it is unless two others have a block that it lacks, and
+ * more origins have no other block there. One alone may have invented its block while the chain paused.
  */
 const isAwaited = (voter: Voter, { groups }: Ballot, { connected }: HeadVotes): boolean => {
   const [most, second] = groups.toSorted((a, b) => b.length - a.length);

@@ -113,7 +113,7 @@ export class ExecutionPipeline {
   /**
    * Returns the messages to show. A wrong message, or one whose execution failed, is treated like a gap: the verified ones before
    * it are shown, if there are any. If it is its block's first with users' transactions, the block below may lack its last
-   * message, so that nothing of its block is shown until that one is sealed.
+   * message. Then nothing of its block is shown until the block below is sealed.
    */
   shown(): ShownMessages {
     const applied = this.#apply();

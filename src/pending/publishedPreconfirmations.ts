@@ -43,7 +43,7 @@ export class PublishedPreconfirmations {
 
   /**
    * Compares the current pending blocks, all above `head`, with the published ones. What they lack is dropped only if the feed does
-   * not have it any more, among `known`: it may be executed again, because an earlier message was late.
+   * not have it any more (`known`). It may be executed again, because an earlier message was late.
    */
   next(blocks: readonly PendingBlockState[], head: bigint, known: readonly BlockMessages[]): Announcement {
     const extended = blocks.flatMap((block) => this.#extend(block));
