@@ -37,7 +37,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       measureMs: short ? 1_000 : 4_000,
     };
     // The first seconds are not counted, because code is being compiled.
-    await alternate(ours, theirs, { ...load, measureMs: COMPILE_MS }, 1);
+    await alternate(ours, theirs, { ...load, measureMs: short ? load.measureMs : COMPILE_MS }, 1);
     const results = await alternate(ours, theirs, load, short ? 3 : 7);
     const mine = medianOf(results.ours, "cpuMicroseconds");
     const yardstick = medianOf(results.yardstick, "cpuMicroseconds");

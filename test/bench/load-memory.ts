@@ -49,7 +49,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       await firstAnswer(server.port);
       const values: number[] = [];
       for (let at = 0; at < ROUNDS; at++) {
-        values.push(await loadRound(server, short ? 500 : 2_000));
+        values.push(await loadRound(server, short ? 200 : 2_000));
       }
       runs.push(values);
       await server.end();

@@ -109,7 +109,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     };
     const rounds = short ? 5 : 9;
     for (const other of [memory, proven]) {
-      await alternate(known.server, other.server, { ...load, measureMs: COMPILE_MS }, 1);
+      await alternate(known.server, other.server, { ...load, measureMs: short ? load.measureMs : COMPILE_MS }, 1);
     }
     const hits = await alternate(known.server, memory.server, load, rounds);
     const proofs = await alternate(proven.server, known.server, load, rounds);

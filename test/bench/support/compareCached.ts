@@ -65,7 +65,7 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
       measureMs: short ? 1_000 : 4_000,
     };
     // The first seconds are not counted, because code is being compiled.
-    await alternate(ours.server, bare.server, { ...load, measureMs: COMPILE_MS }, 1);
+    await alternate(ours.server, bare.server, { ...load, measureMs: short ? load.measureMs : COMPILE_MS }, 1);
     ours.child.send("delay");
     await ours.child.message();
     const results = await alternate(ours.server, bare.server, load, short ? 3 : 7);
