@@ -167,10 +167,33 @@ const changesOf = (
 export const isExecuted = (blocks: readonly PendingBlockState[]): boolean =>
   blocks.every(({ parts }) => parts.every(({ trust }) => trust === "executed"));
 
+/** Returns the block with other receipts, because a message has changed the refunds of earlier transactions. */
+const withRevised = (
+  block: PendingBlockState | undefined,
+  revised: ExecutionOutcome["revised"],
+): PendingBlockState | undefined => {
+  if (block === undefined || revised === undefined) {
+    return block;
+  }
+  const gasBefore = (index: number): bigint => revised.receipts[index - 1]?.cumulativeGasUsed ?? 0n;
+  const parts = block.parts.map((part): BlockPart => {
+    const transactions = part.transactions.map((applied, position) => {
+      const index = part.firstTransaction + position;
+      const receipt = revised.receipts[index];
+      const extra = revised.extras[index];
+      return receipt && extra
+        ? { ...applied, receipt, extra, gasUsed: receipt.cumulativeGasUsed - gasBefore(index) }
+        : applied;
+    });
+    return { ...part, transactions };
+  });
+  return { ...block, parts };
+};
+
 /** Appends one message to the chain. It must be the next one (feed/sequence). Pure. */
 export const applyMessage = (chain: PendingChain, message: FeedMessage, execution: AppliedExecution): PendingChain => {
   const isFirst = message.index === 0;
-  const before = isFirst ? undefined : chain.blocks.at(-1);
+  const before = isFirst ? undefined : withRevised(chain.blocks.at(-1), execution.outcome?.revised);
   const environment = before?.environment ?? message.environment;
   if (!environment) {
     return chain;

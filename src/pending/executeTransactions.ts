@@ -1,4 +1,5 @@
 import { bloomOfLogs } from "../ethereum/bloom.ts";
+import { effectiveGasPrice } from "../ethereum/formatTransaction.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 import { isOpForkActive } from "../ethereum/rules.ts";
@@ -6,8 +7,9 @@ import type { DepositTransaction, SignedTransaction, Transaction } from "../ethe
 import type { Engine, EngineLog, ExecutionContext, TransactionChecks } from "../evm/engine.ts";
 import { l1AttributesOf } from "../evm/opChainFees.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
-import type { ReceiptExtra } from "./execution.ts";
+import type { Executed } from "./execution.ts";
 import { opReceiptExtra } from "./opReceipt.ts";
+import { InvalidRefund, readBeforeRefund, settleRefund } from "./refunds.ts";
 
 /** A transaction with its sender, ready for execution. */
 export type Prepared =
@@ -37,34 +39,50 @@ const depositPart = (engine: Engine, nonce: bigint) => ({
   ...(isOpForkActive(engine.rules, "canyon") ? { depositReceiptVersion: DEPOSIT_RECEIPT_VERSION } : {}),
 });
 
-export interface Executed {
-  readonly receipt: Receipt;
-  readonly extra: ReceiptExtra;
+/** What is not the same for every transaction. */
+interface ExecuteOptions {
+  readonly checks?: TransactionChecks;
+  /** Gas that the block's last transaction gives back to this one. */
+  readonly refund?: bigint | undefined;
 }
 
 /**
  * Executes a block's next transaction. `gasUsed` is the block's gas before it.
- * Throws TransactionError if the transaction is invalid in every block.
+ * Throws TransactionError if the transaction is invalid in every block, and InvalidRefund.
  */
 export const executeTransaction = async (
   context: ExecutionContext,
   prepared: Prepared,
   gasUsed: bigint,
-  checks?: TransactionChecks,
+  { checks, refund = 0n }: ExecuteOptions = {},
 ): Promise<Executed> => {
   const { engine, state } = context;
   const { rules } = engine;
   if (!("sender" in prepared)) {
     const { transaction } = prepared;
     const result = await engine.deposit(context, transaction);
+    if (refund > 0n) {
+      throw new InvalidRefund("a deposit gets no gas back");
+    }
     const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed);
-    return { receipt: { ...receipt, ...depositPart(engine, result.nonce) }, extra: {} };
+    return {
+      ...{ receipt: { ...receipt, ...depositPart(engine, result.nonce) }, extra: {} },
+      ...{ gasUsed: result.gasUsed, refund, payer: undefined },
+    };
   }
   const { transaction, sender } = prepared;
   // The block's first deposit has written the L1 attributes.
   const l1 = rules.op !== undefined ? l1AttributesOf({ state }) : undefined;
   const { raw } = transaction;
+  const payer = { sender, gasPrice: effectiveGasPrice(transaction, context.block.baseFee) };
+  if (refund > 0n) {
+    readBeforeRefund(context, payer);
+  }
   const result = await engine.transact(context, messageOf(transaction, sender), { checks, raw });
   const extra = l1 ? opReceiptExtra(rules, l1, raw) : {};
-  return { receipt: receiptOf(transaction, result, gasUsed + result.gasUsed), extra };
+  if (refund > 0n) {
+    settleRefund(context, { payer, gasUsed: result.gasUsed, from: 0n, to: refund });
+  }
+  const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed - refund);
+  return { receipt, extra, gasUsed: result.gasUsed, refund, payer };
 };

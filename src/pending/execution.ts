@@ -29,11 +29,30 @@ export interface DecodedTransaction {
 /** Receipt fields that are not part of consensus: L1 fees, blob gas. They are JSON values. */
 export type ReceiptExtra = Readonly<Record<string, string>>;
 
+/** Who pays for the gas of a transaction. */
+export interface Payer {
+  readonly sender: Address;
+  readonly gasPrice: bigint;
+}
+
+export interface Executed {
+  readonly receipt: Receipt;
+  /** Without the refund. */
+  readonly extra: ReceiptExtra;
+  /** Before the refund of the block's last transaction (refunds.ts). */
+  readonly gasUsed: bigint;
+  readonly refund: bigint;
+  /** Undefined for a deposit. */
+  readonly payer: Payer | undefined;
+}
+
 /** The result of executing one message's transactions. */
 export interface ExecutionOutcome {
   readonly receipts: readonly Receipt[];
   readonly extras: readonly ReceiptExtra[];
   readonly changes: StateChanges;
+  /** The receipts of all earlier transactions of the block, if the message has changed their refunds. */
+  readonly revised?: Pick<ExecutionOutcome, "receipts" | "extras"> | undefined;
 }
 
 /** The executor's result for one message. It is plain data, because threads send it to each other. */
@@ -65,8 +84,8 @@ export interface FlashblockJob {
   readonly senders?: Senders;
   /** A hint for prefetching, which is not verified. Empty if the feed has none. */
   readonly accessList: readonly ListedAccount[];
-  /** Subblocks: another transaction will end the block and change the fees of these. The state cannot be computed. */
-  readonly hasPostExec: boolean;
+  /** The transaction that ends the block if it ends now, and gives back gas to those of the block so far (Lagoon). */
+  readonly postExec?: Data | undefined;
   /** The message's fields of the block up to this message. The result of the execution must match them. */
   readonly expected: {
     readonly gasUsed: bigint;

@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
-import type { Engine } from "../evm/engine.ts";
+import type { Engine, ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { complete } from "../evm/reads/complete.ts";
 import { TransactionError } from "../evm/transactionError.ts";
@@ -10,9 +10,10 @@ import { overwritten, parentHashes } from "./blockState.ts";
 import type { Decoded } from "./decodeTransaction.ts";
 import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
 import { ExecutedChain, type ExecutedChainOptions, layersOf } from "./executedChain.ts";
-import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
-import { type Executed, executeTransaction } from "./executeTransactions.ts";
+import { appendExecuted, type ExecutedFlashblock, earlierOf, findMismatch } from "./executedFlashblock.ts";
+import { executeTransaction } from "./executeTransactions.ts";
 import {
+  type Executed,
   type Execution,
   type ExecutionOutcome,
   type FlashblockJob,
@@ -28,6 +29,7 @@ import {
   UnreadableStateError,
 } from "./jobState.ts";
 import { JobSteps } from "./jobSteps.ts";
+import { InvalidRefund, receiptExtraOf, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
 
 /** A remainder ends this long after the change of base that discarded its state. Jobs of a sealed block have the same time. */
 export const MAX_AFTER_SEALED_MS = 2_000;
@@ -42,6 +44,14 @@ export interface FlashblockExecutorOptions extends ExecutedChainOptions, Executi
 interface PreState {
   readonly ancestors: readonly ExecutedFlashblock[];
   readonly layers: readonly StateChanges[];
+}
+
+/** What one job has executed. */
+interface BlockRun {
+  readonly transactions: readonly Executed[];
+  /** The earlier transactions of its block, with the refunds of this job. */
+  readonly revised: readonly Executed[];
+  readonly changes: StateChanges;
 }
 
 /** The result of one job's execution. */
@@ -150,7 +160,7 @@ export class FlashblockExecutor {
     const { job, decoded } = state.steps;
     const ancestors = this.#chain.ancestors(job.before);
     const layers = layersOf(ancestors);
-    const isKnown = layers !== undefined && isExecutable && !job.hasPostExec;
+    const isKnown = layers !== undefined && isExecutable;
     const unread =
       decoded.find((each) => isFaultOfMessage(each.unverified)) ??
       decoded.find((each) => each.unverified !== undefined);
@@ -163,7 +173,7 @@ export class FlashblockExecutor {
             unverified,
             cause: unread?.cause ?? (isExecutable ? undefined : "the rules of this block are not known"),
           };
-    const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(decoded), []);
+    const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(decoded), { transactions: [] });
     this.#chain.add(executed);
     return {
       transactions: decoded.map(({ identity }) => identity),
@@ -177,13 +187,19 @@ export class FlashblockExecutor {
   async #attempt(state: JobState, preState: PreState): Promise<Attempt> {
     const { job, decoded } = state.steps;
     try {
-      const outcome = await this.#execute(state, preState);
-      const executed = appendExecuted(job, preState.ancestors[0], rawsOf(decoded), outcome.receipts);
+      const { transactions, revised, changes } = await this.#execute(state, preState);
+      const executed = appendExecuted(job, preState.ancestors[0], rawsOf(decoded), { transactions, revised });
       const unverified = findMismatch(job, executed, this.#leaves);
       if (unverified) {
         return { outcome: undefined, unverified, cause: undefined };
       }
-      return { executed: { ...executed, layer: outcome.changes }, outcome, unverified, cause: undefined };
+      const isRevised = job.index > 0 && revised !== preState.ancestors[0]?.transactions;
+      const outcome: ExecutionOutcome = {
+        ...receiptsOf(transactions),
+        changes,
+        revised: isRevised ? receiptsOf(revised) : undefined,
+      };
+      return { executed: { ...executed, layer: changes }, outcome, unverified, cause: undefined };
     } catch (error) {
       if (error instanceof JobCancelledError) {
         throw error;
@@ -193,14 +209,22 @@ export class FlashblockExecutor {
     }
   }
 
-  async #execute(jobState: JobState, { ancestors, layers }: PreState): Promise<ExecutionOutcome> {
+  async #execute(jobState: JobState, { ancestors, layers }: PreState): Promise<BlockRun> {
     const { job } = jobState.steps;
+    const earlier = earlierOf(job, ancestors[0])?.transactions ?? [];
+    const refunds = refundsOf(job, earlier.length + job.transactions.length);
+    const revised = withRefunds(earlier, refunds);
     if (job.index === 0) {
       this.#chain.enter(overwritten(job.environment));
     }
-    const gasUsed = job.index === 0 ? 0n : (ancestors[0]?.gasUsed ?? 0n);
-    const run = jobState.steps.run<Executed>(parentHashes([job, ...ancestors]), (context, transaction, before) =>
-      executeTransaction(context, transaction, before?.receipt.cumulativeGasUsed ?? gasUsed),
+    const gasUsed = revised.at(-1)?.receipt.cumulativeGasUsed ?? 0n;
+    const run = jobState.steps.run<Executed>(
+      parentHashes([job, ...ancestors]),
+      (context, transaction, before) =>
+        executeTransaction(context, transaction, before.at(-1)?.receipt.cumulativeGasUsed ?? gasUsed, {
+          refund: refunds.get(earlier.length + before.length),
+        }),
+      revised === earlier ? undefined : (context) => settleRevised(context, earlier, revised),
     );
     try {
       const { result, state } = await complete(run, {
@@ -214,16 +238,27 @@ export class FlashblockExecutor {
           await jobState.fetch(missing, results);
         },
       });
-      return {
-        receipts: result.map(({ receipt }) => receipt),
-        extras: result.map(({ extra }) => extra),
-        changes: state.changes(),
-      };
+      return { transactions: result, revised, changes: state.changes() };
     } finally {
       this.#written = undefined;
     }
   }
 }
+
+const receiptsOf = (transactions: readonly Executed[]): Pick<ExecutionOutcome, "receipts" | "extras"> => ({
+  receipts: transactions.map(({ receipt }) => receipt),
+  extras: transactions.map(receiptExtraOf),
+});
+
+/** Settles the refunds that this message has changed. */
+const settleRevised = (context: ExecutionContext, earlier: readonly Executed[], revised: readonly Executed[]): void => {
+  for (const [index, { payer, gasUsed, refund: from }] of earlier.entries()) {
+    const to = revised[index]?.refund ?? 0n;
+    if (to !== from) {
+      settleRefund(context, { payer, gasUsed, from, to });
+    }
+  }
+};
 
 const rawsOf = (decoded: readonly Decoded[]): readonly Uint8Array[] => decoded.map(({ raw }) => raw);
 
@@ -235,5 +270,5 @@ const unverifiedReasonOf = (error: unknown): UnverifiedReason => {
   if (error instanceof UnreadableStateError) {
     return error.reason;
   }
-  return error instanceof TransactionError ? "rejected" : "failed";
+  return error instanceof TransactionError || error instanceof InvalidRefund ? "rejected" : "failed";
 };

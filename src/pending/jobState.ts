@@ -269,4 +269,4 @@ interface Lacking extends FoundKeys {
 
 /** A guess caused an error, or the transaction reports it when it executes. */
 const guessTransaction = (context: ExecutionContext, transaction: Prepared): Promise<unknown> =>
-  executeTransaction(context, transaction, 0n, CHECKS).catch(() => undefined);
+  executeTransaction(context, transaction, 0n, { checks: CHECKS }).catch(() => undefined);

@@ -42,10 +42,11 @@ export class JobSteps {
     return this.transactions[step - this.#startCalls.length];
   }
 
-  /** Returns a run of all steps. `execute` gets the result of the transaction before. */
+  /** Returns a run of all steps. `execute` gets the results of the transactions before. `settle` is the last step. */
   run<T>(
     ancestors: ReadonlyMap<bigint, Hash>,
-    execute: (context: ExecutionContext, transaction: Prepared, before: T | undefined) => Promise<T>,
+    execute: (context: ExecutionContext, transaction: Prepared, before: readonly T[]) => Promise<T>,
+    settle?: (context: ExecutionContext) => void,
   ): SteppedRun<readonly T[]> {
     const { engine } = this;
     return {
@@ -57,7 +58,10 @@ export class JobSteps {
         }
         const executed: T[] = [];
         for (const transaction of this.transactions) {
-          executed.push(await step((state) => execute({ engine, state, block }, transaction, executed.at(-1))));
+          executed.push(await step((state) => execute({ engine, state, block }, transaction, executed)));
+        }
+        if (settle) {
+          await step((state) => settle({ engine, state, block }));
         }
         return executed;
       },

@@ -122,7 +122,7 @@ export class MessageRecord {
       index,
       transactions,
       accessList,
-      hasPostExec: closingTransaction !== undefined,
+      postExec: closingTransaction,
       expected: { gasUsed, logsBloom, receiptsRoot },
     };
   }

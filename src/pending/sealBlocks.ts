@@ -1,7 +1,8 @@
 import type { HeaderFields, Heads } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
-import { type Data, isQuantity } from "../ethereum/hex.ts";
+import { type Data, isQuantity, parseData } from "../ethereum/hex.ts";
+import { parsePostExec } from "../ethereum/postExec.ts";
 import type { BlockContent } from "../state/sources/blockContent.ts";
 import type { BlockChanges, ExecutedBlock } from "../state/sources/executedSource.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
@@ -135,6 +136,12 @@ const completionOf = (
   };
 };
 
+/** Returns the last transaction if it gives back gas to those before it. */
+const postExecOf = (transactions: readonly Data[]): Data | undefined => {
+  const last = transactions.at(-1);
+  return last !== undefined && parsePostExec(parseData(last)) !== undefined ? last : undefined;
+};
+
 type ExecuteRest = (job: Omit<FlashblockJob, "id">) => Promise<Execution>;
 
 /**
@@ -146,13 +153,14 @@ export const executeAfter = async (
   { environment, transactions, receiptsRoot, ...expected }: BlockContent,
   { skipsReceiptsRoot, execute }: ReconcileOptions & { readonly execute: ExecuteRest },
 ): Promise<BlockChanges> => {
+  const postExec = postExecOf(transactions);
   const { outcome, unverified } = await execute({
     before: parts.at(-1)?.job,
     environment,
     index: parts.length,
-    transactions: transactions.slice(countOf(parts)),
+    transactions: transactions.slice(countOf(parts), postExec === undefined ? undefined : -1),
     accessList: [],
-    hasPostExec: false,
+    postExec,
     expected: { ...expected, receiptsRoot: skipsReceiptsRoot ? undefined : receiptsRoot },
   });
   if (outcome === undefined) {

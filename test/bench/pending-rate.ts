@@ -200,7 +200,6 @@ const runOurs = async (blocks: readonly Block[], knowsSenders: boolean): Promise
         transactions: raws,
         ...(knowsSenders ? { senders } : {}),
         accessList: [],
-        hasPostExec: false,
         expected,
       };
       const { unverified } = await runner.run(job, RULES);

@@ -36,7 +36,7 @@ const wrote = (address: Address, balance: bigint, isCleared = false): StateChang
   new Map([[address, { account: account(balance), isCleared, slots: new Map() }]]);
 /** A version without transactions. */
 const version = (id: number, layer: StateChanges | undefined, before = id === 1 ? undefined : id - 1) => ({
-  ...{ id, before, layer, raws: [], encodedReceipts: [], bloom: new Uint8Array(0), gasUsed: 0n },
+  ...{ id, before, layer, raws: [], encodedReceipts: [], transactions: [], bloom: new Uint8Array(0), gasUsed: 0n },
   environment,
 });
 

@@ -27,7 +27,6 @@ const createJob = (id: number): FlashblockJob => ({
   index: 0,
   transactions: [],
   accessList: [],
-  hasPostExec: false,
   expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH },
 });
 

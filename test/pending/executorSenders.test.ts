@@ -50,7 +50,6 @@ test("the executing thread takes the senders that were recovered before, and rep
     index: 0,
     transactions: [await sign(0), await sign(1)],
     accessList: [],
-    hasPostExec: false,
     expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH },
   };
   const { transactions } = await executor.execute(job);

@@ -95,7 +95,6 @@ const createRig = () => {
         environment: environment(1n),
         index: 0,
         accessList: [],
-        hasPostExec: false,
         expected: expected(job.transactions.length),
         ...job,
       },
@@ -113,7 +112,6 @@ test("a message with unknown rules is decoded and not executed", async () => {
     index: 0,
     transactions: [await transfer(0)],
     accessList: [],
-    hasPostExec: false,
     expected: expected(1),
   };
   const { unverified, outcome, transactions } = await runner.run(job, RULES, false);
@@ -246,7 +244,7 @@ test("a transaction that cannot be executed is reported with the reason", async 
   assert.equal(await unverified([await transfer(0, NATIVE)]), "unexecutable");
   assert.equal(await unverified([await transfer(5)]), "rejected");
   assert.equal(await unverified([await transfer(0), await transfer(0)]), "rejected");
-  assert.equal(await unverified([await transfer(0)], { hasPostExec: true }), "unexecutable");
+  assert.equal(await unverified([await transfer(0)], { postExec: "0x7d01" }), "unexecutable");
 });
 
 test("a job that depends on another executor's result is rejected", async () => {
@@ -270,7 +268,6 @@ const jobOf = (id: number, transactions: readonly Data[], more: Partial<Flashblo
   index: 0,
   transactions,
   accessList: [],
-  hasPostExec: false,
   expected: expected(transactions.length),
   ...more,
 });

@@ -220,7 +220,6 @@ export const executeRecording = async (
       index: message.index,
       transactions: message.transactions,
       accessList: message.accessList,
-      hasPostExec: false,
       expected: { gasUsed, logsBloom, receiptsRoot },
     });
     assert.ok(outcome, `${environment.number}-${message.index}: ${unverified}`);

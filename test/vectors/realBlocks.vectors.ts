@@ -42,7 +42,6 @@ const jobsOf = (messages: readonly FeedMessage[], firstId = 10): readonly Flashb
       index,
       transactions,
       accessList,
-      hasPostExec: false,
       expected: { gasUsed, logsBloom, receiptsRoot },
     };
   });
