@@ -41,7 +41,9 @@ export const READING_METHODS: readonly string[] = [
   ...["debug_traceBlock", "debug_traceBlockByHash", "debug_traceBlockByNumber", "debug_traceBadBlock"],
   ...["debug_traceCall", "debug_traceCallMany", "debug_traceChain", "debug_traceTransaction", "debug_getRaw*"],
   ...["debug_storageRangeAt", "debug_accountRange", "debug_executionWitness", "debug_executionWitnessByBlockHash"],
-  ...["debug_executionWitnessCall", "debug_getBadBlocks", "debug_dbGet", "debug_intermediateRoots"],
+  ...["debug_executionWitnessCall", "debug_getBadBlocks", "debug_dbGet", "debug_dbAncient*", "debug_intermediateRoots"],
+  ...["debug_printBlock", "debug_getModifiedAccounts*", "debug_getAccessibleState", "debug_gcStats"],
+  "debug_chaindbProperty",
   ...["clique_getS*", "clique_status", "ibft_getValidators*", "qbft_getValidators*"],
   ...[
     "qbft_getSignerMetrics",

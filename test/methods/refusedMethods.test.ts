@@ -4,7 +4,7 @@ import { createRefusedMethods } from "../../src/methods/refusedMethods.ts";
 import { table } from "../../src/methods/table.ts";
 
 const WRITES = [
-  ...["admin_peers", "personal_sign", "engine_newPayloadV4", "miner_start", "debug_setHead", "debug_gcStats"],
+  ...["admin_peers", "personal_sign", "engine_newPayloadV4", "miner_start", "debug_setHead", "debug_chaindbCompact"],
   ...["debug_standardTraceBlockToFile", "debug_traceBlockFromFile", "debug_traceBlockByHashToFile"],
   ...["eth_sendTransaction", "eth_sendTransactionSync", "eth_sign", "eth_signTransaction", "eth_resend"],
   ...["anvil_setBalance", "hardhat_mine", "evm_setNextBlockTimestamp", "parity_setMode", "clique_propose"],
@@ -13,6 +13,8 @@ const WRITES = [
 const READS = [
   ...["eth_call", "debug_traceCall", "debug_getRawBlock", "anything", "op_supportedCapabilities", "eth_newMethod"],
   ...["eth_sendRawTransaction", "eth_sendRawTransactionConditional", "parity_pendingTransactions", "clique_getSigners"],
+  ...["debug_printBlock", "debug_dbAncient", "debug_dbAncients", "debug_gcStats", "debug_chaindbProperty"],
+  ...["debug_getModifiedAccountsByHash", "debug_getModifiedAccountsByNumber", "debug_getAccessibleState"],
 ];
 
 test("methods that write to a node or use its accounts are refused by default, and reads are not", () => {
