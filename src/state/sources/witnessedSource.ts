@@ -177,7 +177,7 @@ export class WitnessedSource implements WriteSetSource {
 
   async #readProofs(
     node: SourceNode,
-    { number }: BlockId,
+    { hash }: BlockId,
     addresses: readonly Address[],
     scope: CallScope,
   ): Promise<WitnessJob["proofs"] | WriteSetFailure> {
@@ -188,7 +188,7 @@ export class WitnessedSource implements WriteSetSource {
     cost.spend("writeSets", addresses.length * cost.unitsOf(PROOF_METHOD));
     const proofs = await Promise.all(
       addresses.map(async (address) => {
-        const call = createCall(PROOF_METHOD, [address, [], formatQuantity(number)]);
+        const call = createCall(PROOF_METHOD, [address, [], { blockHash: hash }]);
         return [address, await askSourceNode(node, call, scope)] as const;
       }),
     );

@@ -34,7 +34,7 @@ const { signal } = new AbortController();
 
 interface RigOptions extends Partial<WitnessedSourceOptions> {
   readonly claim?: BlockWrites | WriteSetFailure;
-  readonly answer?: (method: string) => unknown;
+  readonly answer?: (method: string, params: readonly unknown[]) => unknown;
 }
 
 const createRig = ({ claim = OPEN, answer, ...options }: RigOptions = {}) => {
@@ -49,7 +49,7 @@ const createRig = ({ claim = OPEN, answer, ...options }: RigOptions = {}) => {
       asked.push(method);
       const honest =
         method === "eth_getProof" ? await CASE.afterProofs.proofOf(params[0] as Hash, []) : { state: CASE.nodes };
-      return Buffer.from(JSON.stringify(answer?.(method) ?? honest));
+      return Buffer.from(JSON.stringify(answer?.(method, params) ?? honest));
     },
   };
   const source: WriteSetSource = {
@@ -92,6 +92,15 @@ test("a write set is proven with one proof for each account that is open, and is
     ["writeSets", 20],
     ["writeSets", 20],
   ]);
+});
+
+test("proofs are asked by the hash of the block: at its number, the node may have another block", async () => {
+  const blocks: unknown[] = [];
+  const { read } = createRig({
+    answer: (method, params) => (method === "eth_getProof" ? void blocks.push(params[2]) : undefined),
+  });
+  await read();
+  assert.deepEqual(blocks, [{ blockHash: BLOCK.hash }]);
 });
 
 test("a false write set stays what it was, and after three in a row no witness is asked for ten minutes", async () => {
