@@ -5,7 +5,7 @@ import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import { nodeName, parseNodeUrl } from "../nodes/nodeConfig.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
-import { type ResultTarget, requestOnce, requestResult } from "./requestResult.ts";
+import { NoResultError, type ResultTarget, requestOnce, requestResult } from "./requestResult.ts";
 
 type NodeConfig = ChainConfig["nodes"][number];
 
@@ -99,13 +99,16 @@ export const checkNode = async (chain: ChainConfig, node: NodeConfig, index: num
   const hasWebSocket = others.some(({ level }) => level === "ok");
   const abilities = await readAbilities(node, head, hasWebSocket, CHECK_TIMEOUT_MS);
   const can = [`can: ${abilities.can.join(", ")}`, `cannot: ${abilities.cannot.join(", ")}`].join("; ");
-  return { name, chainId, abilities, results: [own, ...others, { subject, level: "ok", text: can }] };
+  const warnings = abilities.ignoresOverrides ? [{ subject, level: "warn", text: IGNORES_OVERRIDES } as const] : [];
+  return { name, chainId, abilities, results: [own, ...others, { subject, level: "ok", text: can }, ...warnings] };
 };
 
 /** The abilities of one node. */
 interface NodeAbilities {
   /** It has what a block wrote: traces or block access lists. */
   readonly hasWriteSets: boolean;
+  /** It executes a call without the state overrides of the call, and reports no error. */
+  readonly ignoresOverrides: boolean;
   readonly can: readonly string[];
   readonly cannot: readonly string[];
 }
@@ -120,6 +123,11 @@ const DIFF_TRACER = { tracer: "prestateTracer", tracerConfig: { diffMode: true }
 const LOG_RANGES = [10_000, 5_000, 2_000, 1_000, 500, 100, 10, 1];
 /** A node without an archive has 128 blocks or more. */
 const STATE_DEPTHS = [1_000_000, 100_000, 10_000, 1_000, 128];
+
+const IGNORES_OVERRIDES = "its eth_call ignores state overrides: forwarded calls with overrides get wrong results";
+const CODE_ADDRESS = "0x000000000000000000000000000000000000c0de";
+/** Returns the word 7. */
+const RETURNS_SEVEN = "0x600760005260206000f3";
 
 const quantity = (value: number): string => `0x${value.toString(16)}`;
 const blocks = (count: number): string => `${count.toLocaleString("en-US")} ${count === 1 ? "block" : "blocks"}`;
@@ -157,6 +165,22 @@ const readDepth = async (ask: Ask, head: number): Promise<string | undefined> =>
   return depth === undefined ? undefined : `state of the newest ${blocks(depth)}`;
 };
 
+/** Whether the node returns a result that the overridden code does not return. */
+const ignoresOverrides = async (ask: Ask, number: string): Promise<boolean> => {
+  const overrides = { [CODE_ADDRESS]: { code: RETURNS_SEVEN } };
+  const result = await ask("eth_call", [{ to: CODE_ADDRESS }, number, overrides]).catch(() => undefined);
+  return typeof result === "string" && BigInt(result === "0x" ? 0 : result) !== 7n;
+};
+
+/** Whether the node executes the method. geth charges the sender of this call, so that it may report insufficient funds. */
+const hasAccessLists = async (ask: Ask, number: string): Promise<boolean> => {
+  try {
+    return (await ask("eth_createAccessList", [{ to: ACCOUNT }, number])) !== null;
+  } catch (error) {
+    return error instanceof NoResultError && error.kind === "rejected";
+  }
+};
+
 const readLogRange = async (ask: Ask, head: number): Promise<string | undefined> => {
   const isAccepted = (range: number) =>
     answers(ask, "eth_getLogs", [
@@ -182,15 +206,16 @@ const readAbilities = async (
   const ask: Ask = (method, params) => requestResult(node, method, timeoutMs, params);
   const number = quantity(head);
   const { hash } = Object(await ask("eth_getBlockByNumber", [number, false]).catch(() => undefined));
-  const [traces, lists, state, logs, batches, accessList, proofs, witness] = await Promise.all([
+  const [traces, lists, state, logs, batches, accessList, proofs, witness, isIgnored] = await Promise.all([
     answers(ask, "debug_traceBlockByHash", [hash, DIFF_TRACER]),
     answers(ask, "eth_getBlockAccessList", [hash]),
     readDepth(ask, head),
     readLogRange(ask, head),
     acceptsBatches(node, timeoutMs),
-    answers(ask, "eth_createAccessList", [{ to: ACCOUNT }, number]),
+    hasAccessLists(ask, number),
     answers(ask, "eth_getProof", [ACCOUNT, [], number]),
     answers(ask, "debug_executionWitness", [number]),
+    ignoresOverrides(ask, number),
   ]);
   const all: readonly (readonly [text: string, isSo: boolean])[] = [
     ["traces of blocks", traces],
@@ -204,5 +229,5 @@ const readAbilities = async (
     ["WebSocket", hasWebSocket],
   ];
   const textsOf = (wanted: boolean) => all.filter(([, isSo]) => isSo === wanted).map(([text]) => text);
-  return { hasWriteSets: traces || lists, can: textsOf(true), cannot: textsOf(false) };
+  return { hasWriteSets: traces || lists, ignoresOverrides: isIgnored, can: textsOf(true), cannot: textsOf(false) };
 };

@@ -1,5 +1,7 @@
 import { request } from "undici";
 import { timeoutSignal } from "../core/lazySignal.ts";
+import type { NodeErrorKind } from "../core/node.ts";
+import { errorKind, mayQuote } from "../nodes/errorKind.ts";
 import { parseNodeUrl } from "../nodes/nodeConfig.ts";
 
 export interface ResultTarget {
@@ -23,6 +25,18 @@ export const requestOnce = async (
   return { statusCode, response: await received.json().catch(() => undefined) };
 };
 
+/** A response without a result. */
+export class NoResultError extends Error {
+  override readonly name = "NoResultError";
+  readonly kind: NodeErrorKind;
+
+  constructor(method: string, statusCode: number, response: unknown) {
+    super(`the response to ${method} has HTTP status ${statusCode} and no result`);
+    const { code, message }: { code?: unknown; message?: unknown } = Object(Object(response).error);
+    this.kind = errorKind(typeof code === "number" ? code : undefined, String(message), statusCode, mayQuote(method));
+  }
+}
+
 /** Sends one request. Rejects if the response has no result, or after `timeoutMs`. Makes no retries. */
 export const requestResult = async (
   node: ResultTarget,
@@ -34,5 +48,5 @@ export const requestResult = async (
   if (typeof response === "object" && response !== null && "result" in response) {
     return response.result;
   }
-  throw new Error(`the response to ${method} has HTTP status ${statusCode} and no result`);
+  throw new NoResultError(method, statusCode, response);
 };

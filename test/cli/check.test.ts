@@ -279,6 +279,21 @@ test("a node with limits: what it can do, and that a development node costs more
   ]);
 });
 
+test("a node whose sender of an access list has no funds has access lists, and a node without the method has none", async (t) => {
+  const cannotOf = async (code: number, message: string) => {
+    const refuse = (): never => {
+      throw new FakeError(code, message);
+    };
+    const node = await createFakeNode({ handlers: { eth_createAccessList: refuse } });
+    t.after(() => node.close());
+    const line = (await check({ chainId: 31337, nodes: [{ url: node.url }] })).find((each) => each.includes("can: "));
+    return line?.split("cannot: ")[1] ?? "";
+  };
+  const poor = "failed to apply transaction: insufficient funds for gas * price + value: address 0x0000 have 0 want 1";
+  assert.ok(!(await cannotOf(-32_000, poor)).includes("eth_createAccessList"));
+  assert.ok((await cannotOf(-32_601, "the method does not exist")).includes("eth_createAccessList"));
+});
+
 test("a chain whose state is followed and executed forwards only what is not known", async (t) => {
   const node = await createFakeNode({ handlers: { debug_traceBlockByHash: () => [] } });
   t.after(() => node.close());

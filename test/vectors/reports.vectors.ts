@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { checkConfig } from "../../src/cli/check.ts";
+import { configSchema } from "../../src/config/schema.ts";
 import { rpc } from "../support/clients/rpc.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../truth/chain/truthChain.ts";
 import { startTruthNode } from "../truth/nodes/truthNode.ts";
@@ -78,4 +82,23 @@ test("a fee history inside the head is answered although a node says that the bl
     const { ask } = await startRefusing(t, error, "eth_feeHistory", [3]);
     assert.equal((await ask("0x2", "latest", [])).error, undefined);
   }
+});
+
+interface IgnoredOverrides {
+  readonly request: { readonly params: readonly [call: object, block: string, overrides: object] };
+  readonly right: { readonly result: string };
+}
+
+test("forebay check names a node that ignores overrides", async (t) => {
+  const { request, right } = readJson("reports/11-ignored-overrides.json") as IgnoredOverrides;
+  const honestly = (overrides: unknown) => (isDeepStrictEqual(overrides, request.params[2]) ? right.result : "0x");
+  const honest = await createFakeNode({ handlers: { eth_call: ([, , overrides]) => honestly(overrides) } });
+  const ignoring = await createFakeNode({ handlers: { eth_call: () => "0x" } });
+  t.after(() => Promise.all([honest.close(), ignoring.close()]));
+  const chains = [{ name: "main", nodes: [honest, ignoring].map(({ url }) => ({ url })) }];
+  const named = (await checkConfig(configSchema.parse({ chains }))).filter(({ text }) => text.includes("overrides"));
+  assert.deepEqual(
+    named.map(({ level, subject }) => [level, subject]),
+    [["warn", "main/node2"]],
+  );
 });
