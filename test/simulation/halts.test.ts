@@ -128,6 +128,28 @@ const G1_OUTSIDE = fields(
   0xa989badd40d6212b33cffc3f3763e9bc760f988c9926b26da9dd85e928483446346b8ed00e1de5d5ea93e354abe706cn,
 );
 
+const TOO_LONG = "one or more of base/exponent/modulus length exceeded 1024 bytes";
+
+/** The generator of G2 (EIP-197), imaginary parts first. */
+const BN_G2 = [
+  0x198e9393920d483a7260bfb731fb5d25f1aa493335a9e71297e485b7aef312c2n,
+  0x1800deef121f1e76426a00665e5c4479674322d4f75edadd46debd5cd992f6edn,
+  0x090689d0585ff075ec9e99ad690c3395bc4b313370b38ef355acdadcd122975bn,
+  0x12c85ea5db8c6deb4aab71808dcb408fe3d1e7690c43d37b4ce6cc0166fa7daan,
+]
+  .map((value) => word(value).slice(2))
+  .join("");
+
+/** On the twist of bn254, and not in the group of prime order. */
+const BN_G2_OUTSIDE = [
+  0x0n,
+  0x1n,
+  0xd1271953ed9ea0836846e70a1934187998c7f790cb4d7511b7f8da82de048a4n,
+  0x2869111d5381f072f8e2728fdb825a51aadd70e52c9830e9ab4b871c0531f1bbn,
+]
+  .map((value) => word(value).slice(2))
+  .join("");
+
 const G2_OUTSIDE = fields(
   0x2n,
   0x0n,
@@ -141,13 +163,20 @@ test("precompiles halt with geth's texts", async () => {
   const point = `${word(1).slice(2)}${word(1).slice(2)}`;
   const outside = `${bytes(32, "ff")}${word(1).slice(2)}`;
   for (const [number, input, message] of [
-    [
-      0x05,
-      `${word(1025).slice(2)}${word(1).slice(2)}${word(1).slice(2)}`,
-      "one or more of base/exponent/modulus length exceeded 1024 bytes",
-    ],
+    [0x05, `${word(1025).slice(2)}${word(1).slice(2)}${word(1).slice(2)}`, TOO_LONG],
     [0x05, bytes(96, "ff"), "out of gas"],
+    // geth charges the gas first: 2 * 725^2 is more than the call has, and 2 * 129^2 is not.
+    [0x05, `${word(5_800).slice(2)}${word(1).slice(2)}${word(1).slice(2)}`, "out of gas"],
+    [0x05, `${word(1).slice(2)}${word(1_025).slice(2)}${word(1).slice(2)}`, TOO_LONG],
+    [0x05, `${word(1).slice(2)}${word(100_000).slice(2)}${word(1).slice(2)}`, "out of gas"],
     [0x06, point, "point is not on curve"],
+    // The first wrong point decides.
+    [0x06, `${point}${outside}`, "point is not on curve"],
+    [0x06, `${outside}${point}`, "invalid fp.Element encoding"],
+    [0x06, bytes(64) + point, "point is not on curve"],
+    [0x08, `${point}${bytes(96)}${bytes(32, "ff")}`, "point is not on curve"],
+    [0x08, `${bytes(64)}${BN_G2}${bytes(64)}${bytes(96)}${word(1).slice(2)}`, "point is not on curve"],
+    [0x08, `${bytes(64)}${BN_G2_OUTSIDE}`, "point is not in correct subgroup"],
     [0x06, outside, "invalid fp.Element encoding"],
     [0x07, point, "point is not on curve"],
     [0x08, bytes(191), "bad elliptic curve pairing size"],

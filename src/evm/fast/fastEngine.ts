@@ -68,7 +68,7 @@ export class FastEngine implements Engine {
     const cost = checkTransaction(place, message, checks, this.#chainCost(context, message, options));
     const request = requestOf(message, cost, this, options);
     const result = this.#run(context, request, "transact");
-    const described = describe(result, message, () => this.#halt(result, message, options));
+    const described = describe(result, message, () => this.#halt(result, message, options, cost.intrinsic));
     return {
       ...described,
       ...(this.isActive(8037) ? { blockGas: blockGasOf(result, cost.floor) } : {}),
@@ -81,7 +81,7 @@ export class FastEngine implements Engine {
     context.reads?.account(deposit.from, "nonce");
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
-    const input = { address: originalOf(deposit.to, {}), data: deposit.input };
+    const input = { address: originalOf(deposit.to, {}), data: deposit.input, gas: deposit.gas };
     const halt = () => haltOf(result, input, this.rules);
     return { ...describe(result, deposit, halt), blobGasUsed: 0n, nonce };
   }
@@ -131,8 +131,9 @@ export class FastEngine implements Engine {
     }
   }
 
-  #halt(result: ModuleResult, message: TransactionMessage, options: TransactionOptions): string {
-    return haltOf(result, { address: originalOf(message.to, options), data: message.input }, this.rules);
+  #halt(result: ModuleResult, message: TransactionMessage, options: TransactionOptions, intrinsic: bigint): string {
+    const gas = message.gas - intrinsic;
+    return haltOf(result, { address: originalOf(message.to, options), data: message.input, gas }, this.rules);
   }
 
   /** Leaves out what was warm before. */
