@@ -77,6 +77,9 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get chainId() {
       return upstreams.genesis.chainId;
     },
+    get networkId() {
+      return upstreams.networkId;
+    },
     get forks() {
       return views.forks ?? chainForks(upstreams.genesis.chainId);
     },

@@ -147,6 +147,11 @@ export class Upstreams implements NodeSource {
     return { chainId: this.#identity.chainId ?? 0n, hash: this.#identity.genesis };
   }
 
+  /** The result of net_version. Undefined until a node returned it. */
+  get networkId(): string | undefined {
+    return this.#identity.networkId;
+  }
+
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     this.heads.markActive();
     return this.#pool.request(request, context);

@@ -13,6 +13,8 @@ export interface NodeIdentity {
   readonly chainId: bigint;
   /** Zero if the node does not have its genesis block. */
   readonly genesis: Hash;
+  /** The result of net_version, if it was asked. It differs from the chain id on a few chains. */
+  readonly networkId?: string | undefined;
 }
 
 /** A node serves another chain than the other nodes, or than the configured one. */
@@ -30,6 +32,8 @@ export const IDENTITY_CALLS: readonly Call[] = [
   createCall("eth_chainId", []),
   createCall("eth_getBlockByNumber", ["0x0", false]),
 ];
+
+const NETWORK_CALL = createCall("net_version", []);
 
 const parse = (outcome: RpcResponse | NodeError | undefined): unknown =>
   outcome === undefined || outcome instanceof NodeError || !(outcome.body instanceof Uint8Array)
@@ -52,9 +56,20 @@ export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[])
   return { chainId: BigInt(chainId), genesis: isHash(hash) ? hash : ZERO_HASH };
 };
 
-/** Reads chain id and genesis in one batch, so that one machine behind a load balancer answers both. */
-const readNodeIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<NodeIdentity> =>
-  parseIdentity(await node.probe(IDENTITY_CALLS, headScope(signal)));
+/**
+ * Reads chain id and genesis in one batch, so that one machine behind a load balancer answers both. `withNetwork`: also the network
+ * id.
+ */
+const readNodeIdentity = async (
+  node: UpstreamNode,
+  signal: AbortSignal,
+  withNetwork: boolean,
+): Promise<NodeIdentity> => {
+  const calls = withNetwork ? [...IDENTITY_CALLS, NETWORK_CALL] : IDENTITY_CALLS;
+  const outcomes = await node.probe(calls, headScope(signal));
+  const networkId = parse(outcomes[IDENTITY_CALLS.length]);
+  return { ...parseIdentity(outcomes), networkId: typeof networkId === "string" ? networkId : undefined };
+};
 
 /** Classifies an error that was thrown when a node's identity was read or checked. */
 const identityFault = (error: unknown): IdentityFault => {
@@ -105,6 +120,7 @@ export class ChainIdentity {
   /** The node that returned the chain id first; undefined if it is configured. */
   #source: string | undefined;
   #genesis: Hash = ZERO_HASH;
+  #networkId: string | undefined;
 
   constructor(options: ChainIdentityOptions) {
     this.#options = options;
@@ -126,6 +142,11 @@ export class ChainIdentity {
     return this.#genesis;
   }
 
+  /** The network id of the first node that returned one. Undefined until then. */
+  get networkId(): string | undefined {
+    return this.#networkId;
+  }
+
   /** Checks every node now and then periodically, until the signal is aborted. */
   start(): void {
     for (const node of this.#options.nodes) {
@@ -136,7 +157,7 @@ export class ChainIdentity {
   /** Reads a node's identity, and suspends the node or ends its suspension. Never rejects. */
   async verify(node: UpstreamNode): Promise<IdentityResult> {
     try {
-      return await this.applyIdentity(node, await readNodeIdentity(node, this.#options.signal));
+      return await this.applyIdentity(node, await this.#readIdentity(node));
     } catch (error) {
       node.identity.fault = identityFault(error);
       return { kind: "unknown" };
@@ -149,6 +170,7 @@ export class ChainIdentity {
     if (identity.chainId !== this.#chainId) {
       return this.#suspend(node, identity);
     }
+    this.#networkId ??= identity.networkId;
     if (this.#genesis === ZERO_HASH) {
       this.#genesis = identity.genesis;
     }
@@ -172,6 +194,10 @@ export class ChainIdentity {
     telemetry.log.warn({ chain, genesis }, "the chain was reset: it has another genesis block");
   }
 
+  #readIdentity(node: UpstreamNode): Promise<NodeIdentity> {
+    return readNodeIdentity(node, this.#options.signal, this.#networkId === undefined);
+  }
+
   #setSource(node: UpstreamNode, chainId: bigint): bigint {
     this.#source = node.name;
     return chainId;
@@ -179,12 +205,12 @@ export class ChainIdentity {
 
   /** Whether another node still has the known genesis block. */
   async #hasGenesisElsewhere(node: UpstreamNode): Promise<boolean> {
-    const { nodes, signal } = this.#options;
+    const { nodes } = this.#options;
     const others = nodes.filter((other) => other !== node && other.identity.isIdentified);
     const results = await Promise.all(
       others.map(async (other) => {
         try {
-          const { chainId, genesis } = await readNodeIdentity(other, signal);
+          const { chainId, genesis } = await this.#readIdentity(other);
           return chainId === this.#chainId && genesis === this.#genesis;
         } catch {
           return false;

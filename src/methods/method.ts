@@ -25,6 +25,8 @@ import type { ProvenBlocks } from "./provenBlocks.ts";
 export interface Chain {
   /** From the configuration, or from the first node that responded. */
   readonly chainId: bigint;
+  /** What the nodes return for net_version. Undefined until one has returned it. */
+  readonly networkId: string | undefined;
   /** By the configuration, or by the chain id. Undefined for a chain whose forks are not known. */
   readonly forks: ChainForks | undefined;
   /** The cache, in front of request coalescing, in front of the nodes. */

@@ -194,16 +194,29 @@ export const eth_blockNumber: Method = {
 };
 
 /** Returns the chain's known id; no request is sent, so that no node can answer for another chain. */
-const fromIdentity = (name: string, format: (chainId: bigint) => string): Method => ({
-  name,
+export const eth_chainId: Method = {
+  name: "eth_chainId",
   retention: "computed",
   atPending: "none",
   handle: async ({ chain, call }) => {
     parseParams(call.params, []);
-    return { body: formatJson(format(chain.chainId)), status: { hit: "view" } };
+    return { body: formatJson(formatQuantity(chain.chainId)), status: { hit: "view" } };
   },
-});
+};
 
-export const eth_chainId = fromIdentity("eth_chainId", formatQuantity);
-/** Returns the network id in decimal. On all supported chains it equals the chain id. */
-export const net_version = fromIdentity("net_version", String);
+const forwardedVersion = plainRead({ name: "net_version", params: [], retention: "never" });
+
+/** Returns the nodes' network id, which was read with their chain id. Without one, a node answers. */
+export const net_version: Method = {
+  name: "net_version",
+  retention: "computed",
+  atPending: "none",
+  handle: (input) => {
+    const { networkId } = input.chain;
+    if (networkId === undefined) {
+      return forwardedVersion.handle(input);
+    }
+    parseParams(input.call.params, []);
+    return { body: formatJson(networkId), status: { hit: "view" } };
+  },
+};

@@ -30,6 +30,7 @@ interface MethodChain {
 /** Creates the chain of a method call. All requests except those of logs go to `reads`. */
 export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () => heads }: MethodChain): Chain => ({
   chainId: 901n,
+  networkId: "901",
   forks: undefined,
   reads,
   nodes: reads,

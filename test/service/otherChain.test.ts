@@ -4,6 +4,7 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { createService, type Service, startService } from "../support/servers/service.ts";
 
@@ -128,4 +129,26 @@ describe("a node of another chain", { concurrency: true }, () => {
     const { body } = await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", "0x3"]);
     assert.equal(body.result, again.blocks[3]?.hash);
   });
+});
+
+test("net_version is what the nodes return, also of a chain whose network id is not its chain id", async (t) => {
+  const node = await createFakeNode({ handlers: { net_version: () => "1" } });
+  t.after(() => node.close());
+  const service = await createService({ nodes: [{ name: "node", url: node.url }] });
+  t.after(() => service.close());
+  for (let count = 0; count < 2; count++) {
+    assert.equal((await rpc(service.url, "net_version", [])).body.result, "1");
+  }
+  assert.equal(node.count("net_version"), 1);
+});
+
+test("net_version of a node that lacks it is the node's error", async (t) => {
+  const missing = (): never => {
+    throw new FakeError(-32_601, "the method net_version does not exist");
+  };
+  const node = await createFakeNode({ handlers: { net_version: missing } });
+  t.after(() => node.close());
+  const service = await createService({ nodes: [{ name: "node", url: node.url }] });
+  t.after(() => service.close());
+  assert.equal((await rpc(service.url, "net_version", [])).body.error?.code, -32_601);
 });

@@ -117,6 +117,7 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
 
   const known: Record<string, (params: readonly unknown[]) => unknown> = {
     eth_chainId: () => `0x${chain.chainId.toString(16)}`,
+    net_version: () => String(chain.chainId),
     eth_blockNumber: () => `0x${height().toString(16)}`,
     eth_getBlockByNumber: ([tag]) => byTag(tag)?.json ?? null,
     eth_getBlockByHash: ([hash]) => byHash(hash)?.json ?? null,
