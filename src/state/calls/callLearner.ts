@@ -7,7 +7,7 @@ import type { ValueStore } from "../store/valueStore.ts";
 import type { ValueLoader } from "../valueLoader.ts";
 import { resultWithin } from "../writeSetWaits.ts";
 import type { CallResult } from "./callResult.ts";
-import type { CallRunner, KnownCall } from "./callRunner.ts";
+import type { CallRunner, KnownCall, KnownRun } from "./callRunner.ts";
 import type { CallTable, Refusal } from "./callTable.ts";
 import type { NodeDefaultsCache } from "./nodeDefaults.ts";
 
@@ -219,8 +219,7 @@ export class CallLearner {
       attempt.lackedProofs = true;
       return run.stated;
     }
-    const refusal = run.kind === "refused" ? run.refusal : "unknown";
-    this.#end(attempt, run.kind === "answer" ? run.answer : refusal);
+    this.#end(attempt, outcomeOf(run, attempt));
     return [];
   }
 
@@ -258,6 +257,14 @@ export class CallLearner {
     });
   }
 }
+
+/** Without a node's result, only a proven answer is one: the node has returned an error, and may be right about a stated value. */
+const outcomeOf = (run: KnownRun, { body }: Attempt): CallResult | Refusal => {
+  if (run.kind !== "answer") {
+    return run.kind === "refused" ? run.refusal : "unknown";
+  }
+  return body === undefined && run.answer.isProven !== true ? "mismatch" : run.answer;
+};
 
 const isRequired = ({ requiresProof }: Attempt): boolean => requiresProof;
 

@@ -338,4 +338,23 @@ for (const isPossible of [true, false]) {
     await rig.learner.add(candidateOf({ requiresProof: true }));
     assert.deepEqual([rig.learned[1]?.isProven, loads], [isPossible, [[CODE_KEY, SLOT_KEY]]]);
   });
+
+  test(`if a node returned an error, an answer is ${isPossible ? "" : "not "}learned: it is ${isPossible ? "" : "not "}proven`, async () => {
+    const rig = createRig({
+      loader: {
+        mayProve: () => false,
+        unitsFor: () => 1,
+        load: async (keys, block) => {
+          for (const key of keys) {
+            rig.values[isPossible ? "addProven" : "add"](key, block, NO_CODE);
+          }
+        },
+      },
+    });
+    await rig.learner.add(candidateOf({ requiresProof: true, body: undefined }));
+    assert.deepEqual(
+      [rig.learned.map(({ isProven }) => isProven), rig.refusals],
+      isPossible ? [[true], []] : [[], ["mismatch"]],
+    );
+  });
 }
