@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { defaultBudgetBytes } from "../../src/limits/memoryBudget.ts";
-import { startChild } from "../bench/support/child.ts";
+import { type Child, startChild } from "../bench/support/child.ts";
 import { startConfigured } from "../bench/support/forebay.ts";
 import { round } from "../bench/support/result.ts";
 import { until } from "../support/clients/until.ts";
@@ -12,6 +12,7 @@ import type { LongOptions } from "./support/memory.ts";
 /**
  * All attacks at once: stalled bodies, clients that read nothing over HTTP and WebSocket, endless loops, pipelined calls, clients
  * that disconnect. Also batches of small results, large return data, many filters and subscriptions, and many state reads.
+ * After them `proofs`: a client that requires proven answers about large blocks.
  * Resident memory must stay below idle memory, cache, budget and a constant. Another client must get all its responses.
  */
 const MIB = 1024 * 1024;
@@ -97,31 +98,28 @@ const observe = async (port: number, pid: number, seconds: number, firstAddress:
   return { cachedMs: ascending(cachedMs), uncachedMs: ascending(uncachedMs), failed, peakMiB };
 };
 
-export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
-  const node = startChild("../../long/support/attackedNode.ts");
-  const { url }: { url?: string } = Object(await node.message());
-  const forebay = await startConfigured({
-    chains: [{ name: "main", nodes: [{ url }], verify: "off", forks: "prague", state: { follow: false } }],
-    server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
-    cache: { memoryBytes: CACHE_MIB * MIB },
-    access: { trustedProxies: ["127.0.0.1"] },
-  });
-  const [pid = 0] = forebay.pids;
-  await untilKnown(forebay.port);
-  const before = await observe(forebay.port, pid, seconds / 3, 0x1000);
+const limitOf = (idleMiB: number): number =>
+  CONTAINER_MIB === 0 ? idleMiB + CACHE_MIB + BUDGET_MIB + MAX_BESIDE_MIB : CONTAINER_MIB;
+
+interface Attacked {
+  readonly port: number;
+  readonly pid: number;
+  readonly seconds: number;
+  /** Starts the process of the attackers. */
+  attack(): Child;
+}
+
+/** Observes another client before an attack, and during it. */
+const measure = async ({ port, pid, seconds, attack }: Attacked) => {
+  const before = await observe(port, pid, seconds / 3, 0x1000);
   const idleMiB = residentMiB(pid);
-  const attackers = startChild("../../long/support/attackClients.ts", [String(forebay.port), ...ONLY]);
+  const attackers = attack();
   pin(attackers.pid);
   await attackers.message();
-  const during = await observe(forebay.port, pid, seconds, 0x100_000);
+  const during = await observe(port, pid, seconds, 0x100_000);
   await attackers.end();
-  await forebay.end();
-  await node.end();
-  const limitMiB = CONTAINER_MIB === 0 ? idleMiB + CACHE_MIB + BUDGET_MIB + MAX_BESIDE_MIB : CONTAINER_MIB;
+  const limitMiB = limitOf(idleMiB);
   return {
-    claim:
-      "attacks: resident memory stays below its limit (idle, cache, budget and 100 MiB); another client gets all responses",
-    seconds,
     idleMiB: round(idleMiB, 0),
     peakMiB: round(during.peakMiB, 0),
     limitMiB: round(limitMiB, 0),
@@ -132,5 +130,65 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
     reads: during.uncachedMs.length,
     failed: during.failed,
     passed: during.failed === 0 && during.peakMiB < limitMiB,
+  };
+};
+
+const PROVEN_BLOCKS = 256;
+
+/** A client that requires proven answers about large blocks. Three origins agree on the head. */
+const attackWithProofs = async (seconds: number) => {
+  const nodes = [0, 1, 2].map(() => startChild("verifiedNode.ts", [String(PROVEN_BLOCKS)]));
+  const ports = await Promise.all(nodes.map((node) => node.message()));
+  const forebay = await startConfigured({
+    chains: [
+      {
+        ...{ name: "main", forks: "prague", state: { follow: false }, pending: { mode: "node" } },
+        nodes: ports.map((port, index) => ({ url: `http://127.0.0.1:${port}`, provider: `operator${index}` })),
+      },
+    ],
+    server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
+    cache: { memoryBytes: CACHE_MIB * MIB },
+    access: { trustedProxies: ["127.0.0.1"] },
+  });
+  const { port } = forebay;
+  const [pid = 0] = forebay.pids;
+  await untilKnown(port);
+  const attack = () => startChild("../../long/support/provenAttack.ts", [String(port), String(PROVEN_BLOCKS)]);
+  const measured = await measure({ port, pid, seconds, attack });
+  await forebay.end();
+  await Promise.all(nodes.map((node) => node.end()));
+  return measured;
+};
+
+/** The attacks with these names, or all but `proofs`. */
+const attackAtOnce = async (seconds: number, names: readonly string[]) => {
+  const node = startChild("../../long/support/attackedNode.ts");
+  const { url }: { url?: string } = Object(await node.message());
+  const forebay = await startConfigured({
+    chains: [{ name: "main", nodes: [{ url }], verify: "off", forks: "prague", state: { follow: false } }],
+    server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
+    cache: { memoryBytes: CACHE_MIB * MIB },
+    access: { trustedProxies: ["127.0.0.1"] },
+  });
+  const [pid = 0] = forebay.pids;
+  await untilKnown(forebay.port);
+  const attack = () => startChild("../../long/support/attackClients.ts", [String(forebay.port), ...names]);
+  const measured = await measure({ port: forebay.port, pid, seconds, attack });
+  await forebay.end();
+  await node.end();
+  return measured;
+};
+
+export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
+  const others = ONLY.filter((name) => name !== "proofs");
+  const measured = ONLY.length > 0 && others.length === 0 ? undefined : await attackAtOnce(seconds, others);
+  const proofs = ONLY.length === others.length && ONLY.length > 0 ? undefined : await attackWithProofs(seconds);
+  return {
+    claim:
+      "attacks: resident memory stays below its limit (idle, cache, budget and 100 MiB); another client gets all responses",
+    seconds,
+    ...measured,
+    proofs,
+    passed: measured?.passed !== false && proofs?.passed !== false,
   };
 };
