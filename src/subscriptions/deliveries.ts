@@ -3,7 +3,7 @@ import type { Log } from "../telemetry/telemetry.ts";
 import { createNotification, type Delivered, type Notification, type Subscription } from "./subscriber.ts";
 
 /** Events take this much of a turn of the event loop. What is sent reaches the sockets behind it. */
-const MAX_TURN_MS = 3;
+const MAX_TURN_MS = 5;
 /** Receivers of an event that has waited for so long are closed. So events that arise faster than they can be sent do not pile up. */
 const MAX_WAIT_MS = 10_000;
 /** Steps of one kind, before those of the next. */

@@ -43,8 +43,8 @@ const BEFORE_RESULT = Buffer.from('","result":');
 const END = Buffer.from("}}");
 const EMPTY_ID = Buffer.alloc(ID_LENGTH);
 
-/** A larger result is shared by all receivers. To copy a smaller one takes less memory than its fragment of each message. */
-const SHARED_ABOVE_BYTES = 256;
+/** A larger result is one buffer for all receivers. A smaller one is cheaper to copy than to write as a fragment of its own. */
+const SHARED_ABOVE_BYTES = 4096;
 /** A larger part of a result is shared by all results that have it. */
 const OWN_FRAGMENT_BYTES = 16 * 1024;
 

@@ -28,10 +28,11 @@ const nextBlock = (): PendingBlock => {
 };
 
 const serveOurs = async () => {
-  const { server, port, pending } = await createSubscriptionServer();
-  const send = (): void => {
+  const { server, port, pending, sent } = await createSubscriptionServer();
+  const send = async (): Promise<void> => {
     const block = nextBlock();
     pending.emit({ extended: [{ block, fromTransaction: 0, toTransaction: LOGS, kind: "transactions" }] });
+    await sent("pendingLogs");
   };
   return { server, port, send };
 };
@@ -47,7 +48,7 @@ const serveBare = async () => {
   );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const send = (): void => {
+  const send = async (): Promise<void> => {
     const block = nextBlock();
     for (const log of block.logs()) {
       const result = Buffer.from(block.formatLog(log)).toString();
@@ -70,7 +71,7 @@ const sendFor = async (forMs: number): Promise<number> => {
   const endMs = performance.now() + forMs;
   let messages = 0;
   while (performance.now() < endMs) {
-    send();
+    await send();
     messages += LOGS * sockets.size;
     do {
       await sleep(1);

@@ -18,6 +18,8 @@ export interface SubscriptionServer {
   readonly port: number;
   readonly telemetry: Telemetry;
   readonly pending: ReturnType<typeof createPendingSource>;
+  /** Resolves when all events of this kind are sent. */
+  sent(kind: "pendingLogs"): Promise<void>;
 }
 
 /** Creates WebSockets and subscriptions without a node, for benches and long runs. The caller publishes the pending views. */
@@ -25,6 +27,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   const pending = createPendingSource();
   const heads = createHeads({ latest: 10n });
   const telemetry = createTelemetry({ level: "silent" });
+  const deliveries = new Deliveries(telemetry.log);
   const failures: unknown[] = [];
   const onError = (error: unknown) => failures.push(error);
   const refuse = async (): Promise<never> => {
@@ -50,7 +53,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     limits: { maxAddresses: 1_000, maxTopics: 1_000 },
     maxSubscriptions: 1_000,
     maxBytesPerClient: 64 * 1024 * 1024,
-    deliveries: new Deliveries(telemetry.log),
+    deliveries,
     telemetry,
   });
   const dispatch = createDispatch<Context, RpcResponse>({
@@ -72,7 +75,9 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
       },
     ),
   );
+  const sent: SubscriptionServer["sent"] = (kind) =>
+    deliveries.sent(telemetry.metrics.delivered.series({ chain: "chain", kind }));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return { server, port: (server.address() as AddressInfo).port, telemetry, pending };
+  return { server, port: (server.address() as AddressInfo).port, telemetry, pending, sent };
 };
