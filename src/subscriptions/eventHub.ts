@@ -171,15 +171,18 @@ export class EventHub {
   }
 
   #createFlashblocks(): FlashblockDelivery {
-    const { heads, read, deliveries, telemetry } = this.#options;
+    const { heads, read, deliveries, onMissed, telemetry } = this.#options;
     return new FlashblockDelivery({
       subscribers: this.#subscribers.flashblocks,
+      current: () => heads.current(),
       head: () => heads.current()?.latest.number ?? 0n,
       read,
       ...{ deliveries, events: this.#events },
       deliveredBlocks: this.#deliveredOf("newFlashblocks"),
       deliveredTransactions: this.#deliveredOf("newFlashblockTransactions"),
       log: telemetry.log,
+      signal: this.#ending.signal,
+      onMissed,
     });
   }
 

@@ -1,7 +1,6 @@
 import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Body, PendingBlock, PendingChange, PendingExtension } from "../core/view.ts";
 import { formatJson } from "../json/jsonBytes.ts";
-import type { Log } from "../telemetry/telemetry.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { FilterIndex, MatchedLog } from "./filterIndex.ts";
 import {
@@ -10,7 +9,9 @@ import {
   formatPendingTransaction,
   parseTransactions,
   readSealedTransactions,
+  type SealedTransactions,
 } from "./fullTransaction.ts";
+import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
@@ -25,7 +26,7 @@ export interface FlashblockSubscribers {
   readonly matching: Pick<FilterIndex<Subscription>, "size" | "match">;
 }
 
-export interface FlashblocksOptions {
+export interface FlashblocksOptions extends NewBlockReadsOptions {
   readonly subscribers: FlashblockSubscribers;
   /** Returns the newest sealed block's number. */
   head(): bigint;
@@ -34,7 +35,6 @@ export interface FlashblocksOptions {
   readonly events: EventCounter;
   readonly deliveredBlocks: Delivered;
   readonly deliveredTransactions: Delivered;
-  readonly log: Log;
 }
 
 /** The hashes of a block's transactions that were sent, as hash or whole. */
@@ -52,6 +52,7 @@ const MAX_HELD = 64;
 export class FlashblockDelivery {
   readonly #options: FlashblocksOptions;
   readonly #inOrder: ReturnType<typeof createSerialQueue>;
+  readonly #reads: NewBlockReads;
   /** By block number. A block with an entry was published before it was sealed. */
   readonly #sent = new Map<bigint, SentTransactions>();
   /** Sealed blocks that are read for `newFlashblocks`, because they were not published before. */
@@ -66,6 +67,7 @@ export class FlashblockDelivery {
   constructor(options: FlashblocksOptions) {
     this.#options = options;
     this.#inOrder = createSerialQueue((err) => options.log.warn({ err }, "a sealed block could not be delivered"));
+    this.#reads = new NewBlockReads(options);
   }
 
   onPending({ extended }: PendingChange): void {
@@ -105,11 +107,15 @@ export class FlashblockDelivery {
       this.#sent.delete(number);
       this.#newest = 0n;
     }
+    const { subscribers, events } = this.#options;
+    const event = events.next();
     for (const block of to) {
-      if (this.#options.subscribers.blocks.size > 0 && !this.#sent.has(block.number)) {
+      if (subscribers.blocks.size > 0 && !this.#sent.has(block.number)) {
         this.#awaited.add(block);
       }
-      this.#inOrder(() => this.#sendSealed(block).finally(() => this.#release(block)));
+      if (this.#awaited.has(block) || subscribers.hashes.size > 0 || this.#wantsWhole) {
+        this.#readSealed(block, event);
+      }
     }
     for (const old of this.#sent.keys()) {
       if (old < heads.latest.number - MAX_BLOCKS) {
@@ -141,19 +147,31 @@ export class FlashblockDelivery {
     }
   }
 
-  async #sendSealed(sealed: RingBlock): Promise<void> {
-    const { subscribers, read } = this.#options;
+  #readSealed(sealed: RingBlock, event: number): void {
+    const { read } = this.#options;
+    // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
+    const found = this.#reads.read(sealed, () => readSealedTransactions(read, sealed.hash, () => this.#wantsWhole));
+    this.#inOrder(async () => {
+      try {
+        const block = await found;
+        if (block !== undefined) {
+          this.#sendSealed(sealed, block, event);
+        }
+      } finally {
+        this.#reads.end();
+        this.#release(sealed);
+      }
+    });
+  }
+
+  #sendSealed(sealed: RingBlock, { body, transactions }: SealedTransactions, event: number): void {
     const sent = this.#sentOf(sealed.number);
-    if (!this.#awaited.has(sealed) && subscribers.hashes.size === 0 && !this.#wantsWhole) {
-      return;
-    }
-    const block = await readSealedTransactions(read, sealed.hash, () => this.#wantsWhole);
     if (this.#awaited.has(sealed)) {
-      this.#sendBlock(block.body);
+      this.#sendBlock(body, event);
     }
-    for (const { hash, transaction, receipt } of block.transactions) {
-      this.#sendHash(sent, hash);
-      this.#sendWhole(sent, hash, () => formatFullTransaction(transaction, receipt));
+    for (const { hash, transaction, receipt } of transactions) {
+      this.#sendHash(sent, hash, event);
+      this.#sendWhole(sent, hash, () => formatFullTransaction(transaction, receipt), event);
     }
   }
 
@@ -184,24 +202,29 @@ export class FlashblockDelivery {
     }
   }
 
-  #sendBlock(body: Body): void {
-    const { subscribers, deliveries, events, deliveredBlocks } = this.#options;
-    deliveries.send(deliveredBlocks, () => body, beganBefore(events.next(), subscribers.blocks));
+  #sendBlock(body: Body, event = this.#options.events.next()): void {
+    const { subscribers, deliveries, deliveredBlocks } = this.#options;
+    deliveries.send(deliveredBlocks, () => body, beganBefore(event, subscribers.blocks));
   }
 
-  #sendHash({ hashes }: SentTransactions, hash: string): void {
+  #sendHash({ hashes }: SentTransactions, hash: string, event?: number): void {
     if (hashes.has(hash)) {
       return;
     }
     hashes.add(hash);
     const receivers = this.#options.subscribers.hashes;
     if (receivers.size > 0) {
-      this.#send(formatJson(hash), receivers);
+      this.#send(formatJson(hash), receivers, event);
     }
   }
 
   /** Sends each transaction once. `format` returns `undefined` if the receipt is not known yet: a later call sends it. */
-  #sendWhole({ whole }: SentTransactions, hash: string, format: () => FullTransaction | undefined): void {
+  #sendWhole(
+    { whole }: SentTransactions,
+    hash: string,
+    format: () => FullTransaction | undefined,
+    event?: number,
+  ): void {
     if (whole.has(hash)) {
       return;
     }
@@ -212,7 +235,7 @@ export class FlashblockDelivery {
     }
     whole.add(hash);
     if (transaction) {
-      this.#send(transaction.body, this.#receiversOf(transaction.logs));
+      this.#send(transaction.body, this.#receiversOf(transaction.logs), event);
     }
   }
 
@@ -230,8 +253,8 @@ export class FlashblockDelivery {
     }
   }
 
-  #send(body: Body, receivers: Iterable<Subscription>): void {
-    const { deliveries, events, deliveredTransactions } = this.#options;
-    deliveries.send(deliveredTransactions, () => body, beganBefore(events.next(), receivers));
+  #send(body: Body, receivers: Iterable<Subscription>, event = this.#options.events.next()): void {
+    const { deliveries, deliveredTransactions } = this.#options;
+    deliveries.send(deliveredTransactions, () => body, beganBefore(event, receivers));
   }
 }

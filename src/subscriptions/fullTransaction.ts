@@ -1,7 +1,8 @@
+import { NodeError } from "../core/node.ts";
 import type { Body, PendingBlock } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import { asText, type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
-import { RpcError } from "../jsonrpc/rpcError.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
 import { type MatchedLog, matchedLogs } from "./filterIndex.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 
@@ -37,7 +38,7 @@ interface SealedTransaction {
   readonly receipt: Fields;
 }
 
-interface SealedTransactions {
+export interface SealedTransactions {
   /** The node's JSON text of the block with its transactions. */
   readonly body: Body;
   readonly transactions: readonly SealedTransaction[];
@@ -59,13 +60,29 @@ export const parseTransactions = (
   };
 };
 
-/** Reads the receipts by transaction hash. Reads only their logs if the node does not support eth_getBlockReceipts. */
-const readReceipts = async (read: RpcReader, blockHash: Hash): Promise<ReadonlyMap<unknown, Fields>> => {
+/** Reads a block with its transactions. Rejects if the block is not known yet. */
+export const readWholeBlock = async (
+  read: RpcReader,
+  hash: Hash,
+): Promise<{ readonly body: Body; readonly transactions: readonly Fields[] }> => {
+  const body = await read("eth_getBlockByHash", [hash, true]);
+  const { number, transactions } = parseTransactions(body);
+  if (number === undefined) {
+    throw unavailable("a new block is not known yet");
+  }
+  return { body, transactions };
+};
+
+/** Reads the receipts by transaction hash. Reads only their logs if no node supports eth_getBlockReceipts. */
+const readReceipts = async (read: RpcReader, blockHash: Hash, count: number): Promise<ReadonlyMap<unknown, Fields>> => {
   try {
     const receipts = listOf(parseJson(await read("eth_getBlockReceipts", [blockHash])));
+    if (receipts.length !== count) {
+      throw unavailable("the receipts of a new block are not known yet");
+    }
     return new Map(receipts.map((receipt) => [receipt.transactionHash, receipt]));
   } catch (error) {
-    if (!(error instanceof RpcError)) {
+    if (!(error instanceof NodeError && error.kind === "unsupportedMethod")) {
       throw error;
     }
     const logs = listOf(parseJson(await read("eth_getLogs", [{ blockHash }])));
@@ -83,10 +100,9 @@ export const readSealedTransactions = async (
   hash: Hash,
   wantsReceipts: () => boolean,
 ): Promise<SealedTransactions> => {
-  const body = await read("eth_getBlockByHash", [hash, true]);
-  const { transactions } = parseTransactions(body);
-  const receipts =
-    wantsReceipts() && transactions.length > 0 ? await readReceipts(read, hash) : new Map<unknown, Fields>();
+  const { body, transactions } = await readWholeBlock(read, hash);
+  const count = transactions.length;
+  const receipts = wantsReceipts() && count > 0 ? await readReceipts(read, hash, count) : new Map<unknown, Fields>();
   return {
     body,
     transactions: transactions.map((transaction) => ({

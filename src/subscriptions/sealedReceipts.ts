@@ -6,7 +6,7 @@ import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.
 import { elements } from "../json/members.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isSame } from "../verification/jsonFields.ts";
-import { parseTransactions } from "./fullTransaction.ts";
+import { readWholeBlock } from "./fullTransaction.ts";
 import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
@@ -70,10 +70,7 @@ const readOneByOne = async (read: RpcReader, blockHash: Hash, hashes: readonly s
 
 /** The block in full comes first: the hashes in its receipts are verified by it. */
 const readReceiptsOf = async (read: RpcReader, hash: Hash, wanted: readonly WantedReceipts[]): Promise<Receipts> => {
-  const { number, transactions } = parseTransactions(await read("eth_getBlockByHash", [hash, true]));
-  if (number === undefined) {
-    throw unavailable("a new block is not known yet");
-  }
+  const { transactions } = await readWholeBlock(read, hash);
   const hashes = transactions.map((transaction) => String(transaction.hash).toLowerCase());
   const found = hashes.filter((each) => wanted.some((kind) => kind.hasAll || kind.has(each)));
   if (found.length === 0) {

@@ -32,6 +32,7 @@ export const createRig = () => {
   /** Results by method and first parameter's hash. An error is thrown. */
   const results = new Map<string, unknown>();
   const asked: string[] = [];
+  const whenAsked = new Set<() => void>();
   /** Reads that do not end before their promise. */
   const held = new Map<string, Promise<void>>();
   const telemetry = createTelemetry({ level: "silent" });
@@ -40,6 +41,9 @@ export const createRig = () => {
   const read = async (method: string, [first]: readonly unknown[]) => {
     const key = `${method} ${typeof first === "object" && first !== null && "blockHash" in first ? first.blockHash : first}`;
     asked.push(key);
+    for (const listener of whenAsked) {
+      listener();
+    }
     await held.get(key);
     if (failures > 0) {
       failures--;
@@ -125,6 +129,11 @@ export const createRig = () => {
         const look = () => messages.length >= count && resolve();
         waiting.add(look);
         look();
+      }),
+    /** Resolves when a read was asked for this number of times: those before were refused. */
+    askedTimes: (key: string, times: number) =>
+      new Promise<void>((resolve) => {
+        whenAsked.add(() => asked.filter((each) => each === key).length >= times && resolve());
       }),
     /** Calls the function whenever a message was sent. */
     whenSent: (act: () => void) => waiting.add(act),

@@ -32,9 +32,11 @@ test("a filter of pre-confirmed transactions selects whole transactions with a m
   // Late transactions, and transactions that the feed never sent, are sent with the sealed block.
   const sealedLog = { ...rpcLog(11n, hashOf(11n), "four", 4), topics: [topic(1)] };
   rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, {
+    ...sealedBlock(11n),
     transactions: ["one", "two", "three", "four"].map((name) => ({ hash: hashOfName(name) })),
   });
   rig.results.set(`eth_getBlockReceipts ${hashOf(11n)}`, [
+    ...["one", "three"].map((name) => ({ transactionHash: hashOfName(name), logs: [] })),
     { transactionHash: hashOfName("two"), logs: [{ ...sealedLog, address: OTHER }] },
     { transactionHash: hashOfName("four"), logs: [{ ...sealedLog, address: TOKEN.toUpperCase().replace("X", "x") }] },
   ]);
@@ -67,7 +69,10 @@ test("pre-confirmed blocks and transactions are sent once, whole transactions wh
   assert.equal(given?.status, "0x1");
   assert.equal(given?.logs.length, 1);
   assert.equal(blocks().length, 2);
-  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, { transactions: [{ hash: hashOfName("one") }] });
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, {
+    ...sealedBlock(11n),
+    transactions: [{ hash: hashOfName("one") }],
+  });
   await rig.head(11n);
   assert.equal(hashes().length + whole().length + blocks().length, 4);
   rig.close();
@@ -97,27 +102,62 @@ test("a sealed block that the feed never sent comes before the pending blocks ab
   rig.close();
 });
 
-test("a sealed block that cannot be read holds no pending block, and one that is read too late is not sent", async () => {
+test("the rest of a sealed block is sent although its first reads fail", async () => {
+  const rig = createRig();
+  const blocks = await rig.subscribe("newFlashblocks");
+  const hashes = await rig.subscribe("newFlashblockTransactions");
+  const whole = await rig.subscribe("newFlashblockTransactions", true);
+  const listed = ["one", "two"].map(hashOfName);
+  const receipts = listed.map((transactionHash) => ({ transactionHash, status: "0x1", logs: [] }));
+  // No node has the block yet, and then none has its receipts.
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, null);
+  rig.results.set(`eth_getBlockReceipts ${hashOf(11n)}`, null);
+  rig.pending.emit({ extended: [extension(createPendingBlock(11n, 1, [transaction("one")]), 0)] });
+  rig.fail(1);
+  await rig.head(11n);
+  await rig.askedTimes(`eth_getBlockByHash ${hashOf(11n)}`, 3);
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, {
+    ...sealedBlock(11n),
+    transactions: listed.map((hash) => ({ hash })),
+  });
+  await rig.askedTimes(`eth_getBlockReceipts ${hashOf(11n)}`, 2);
+  rig.results.set(`eth_getBlockReceipts ${hashOf(11n)}`, receipts);
+  await rig.sentCount(5);
+  assert.deepEqual(numbersOf(blocks()), [11]);
+  assert.deepEqual(hashes(), listed);
+  assert.deepEqual(
+    whole().map((each) => [Reflect.get(Object(each), "hash"), Reflect.get(Object(each), "status")]),
+    listed.map((hash) => [hash, "0x1"]),
+  );
+  rig.close();
+});
+
+test("a sealed block that is replaced before it is read holds no pending block, and one that is read too late is not sent", async () => {
   const rig = createRig();
   const blocks = await rig.subscribe("newFlashblocks");
   rig.fail(1);
   await rig.head(11n);
   rig.pending.emit({ extended: [extension(createPendingBlock(12n, 1, [transaction("one")]), 0)] });
-  assert.deepEqual(numbersOf(blocks()), [12]);
-  await rig.head(12n);
-  const release = rig.hold(`eth_getBlockByHash ${hashOf(13n)}`);
-  rig.results.set(`eth_getBlockByHash ${hashOf(13n)}`, sealedBlock(13n));
-  await rig.head(13n);
+  assert.deepEqual(blocks(), [], "the pending block waits");
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n, 1)}`, { ...sealedBlock(11n), hash: hashOf(11n, 1) });
+  await rig.head(11n, { fork: 1, from: 1 });
+  await rig.sentCount(2);
+  assert.deepEqual(numbersOf(blocks()), [11, 12]);
+  const release = rig.hold(`eth_getBlockByHash ${hashOf(13n, 1)}`);
+  rig.results.set(`eth_getBlockByHash ${hashOf(12n, 1)}`, sealedBlock(12n));
+  rig.results.set(`eth_getBlockByHash ${hashOf(13n, 1)}`, sealedBlock(13n));
+  await rig.head(12n, { fork: 1 });
+  await rig.head(13n, { fork: 1 });
   const names = Array.from({ length: 65 }, (_, at) => transaction(`late${at}`));
   for (let count = 1; count <= names.length; count++) {
     rig.pending.emit({ extended: [extension(createPendingBlock(14n, count, names.slice(0, count)), count - 1)] });
   }
-  assert.equal(blocks().length, 66);
+  assert.equal(blocks().length, 67);
   release();
   await turn();
   await turn();
   assert.deepEqual(numbersOf(blocks()).slice(-2), [14, 14]);
-  assert.equal(blocks().length, 66);
+  assert.equal(blocks().length, 67);
   rig.close();
 });
 
@@ -128,7 +168,7 @@ test("in native mode sealed blocks feed the same subscriptions", async () => {
   const whole = await rig.subscribe("newFlashblockTransactions", true);
   const logs = await rig.subscribe("pendingLogs");
   const log = rpcLog(11n, hashOf(11n), "one", 0);
-  const block = { hash: hashOf(11n), transactions: [{ hash: hashOfName("one"), value: "0x1" }] };
+  const block = { ...sealedBlock(11n), transactions: [{ hash: hashOfName("one"), value: "0x1" }] };
   rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, block);
   rig.results.set(`eth_getLogs ${hashOf(11n)}`, [log]);
   rig.results.set(`eth_getBlockReceipts ${hashOf(11n)}`, [
