@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parsedResult } from "../../src/core/rpcSource.ts";
 import type { PendingMode, PendingView } from "../../src/core/view.ts";
 import type { Chain } from "../../src/methods/method.ts";
 import { createResponse } from "../support/builders/request.ts";
@@ -56,3 +57,16 @@ for (const [mode, label] of LABELS) {
     }
   });
 }
+
+test("in stale, the nonce is that of the verified messages if the source has a lower one", async () => {
+  const stale: PendingView = {
+    ...pendingOf("stale"),
+    ...({ blocksFrom: "latest", stateFrom: "latest" } as const),
+    nonce: (_, nonce) => (nonce > 7n ? nonce : 7n),
+  };
+  const response = await callMethod(chain, "eth_getTransactionCount", [a, "pending"], {
+    heads,
+    pending: stale,
+  });
+  assert.deepEqual([parsedResult(response), response.pending], ["0x7", "stale"]);
+});

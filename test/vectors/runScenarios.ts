@@ -187,8 +187,9 @@ const runTogether = async (
   const [first] = plan.frames;
   for (const [at, { scenario, feeds }] of rigs.entries()) {
     const text = scenario.frames.find(({ feed }) => feed === 0)?.text ?? first?.text ?? "";
-    feeds[0]?.send(text);
     await until(async () => {
+      // The chain may not have its first head yet. Copies change nothing.
+      feeds[0]?.send(text);
       const { body, headers } = await rpc(urlOf(at), "eth_getBlockByNumber", ["pending", false]);
       const { number } = body.result as { readonly number: string };
       return headers.get("x-forebay-pending") === "live" && Number(number) === first?.number;
