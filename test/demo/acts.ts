@@ -13,7 +13,10 @@ export interface Act {
   play(): Promise<string>;
 }
 
-export type ActStack = Pick<Stack, "totals" | "killNode" | "restart" | "historyUrl" | "historyNodeUrl" | "logQueries">;
+export type ActStack = Pick<
+  Stack,
+  "totals" | "killNode" | "restart" | "historyUrl" | "historyNodeUrl" | "historyCalls"
+>;
 
 const KILLED_MS = 3_000;
 /** The time over which the share of units is counted, before and after the restart. */
@@ -55,16 +58,16 @@ const restartAct = ({ totals, restart }: ActStack, signal: AbortSignal): Act => 
   },
 });
 
-/** Reads logs. Returns their number, the time and the calls to the node. */
-const readLogs = async ({ historyUrl, logQueries }: ActStack): Promise<{ logs: number; text: string }> => {
-  const before = logQueries();
+/** Reads logs. Returns their number, the time and all calls to the node meanwhile, those that follow its heads too. */
+const readLogs = async ({ historyUrl, historyCalls }: ActStack): Promise<{ logs: number; text: string }> => {
+  const before = historyCalls();
   const startMs = performance.now();
   const { body } = await rpc(historyUrl, "eth_getLogs", [HISTORY_QUERY]);
   const seconds = formatSeconds(performance.now() - startMs);
   if (!Array.isArray(body.result)) {
     throw new Error(`no logs: ${body.error?.message}`);
   }
-  return { logs: body.result.length, text: `${logQueries() - before} calls to the node, ${seconds}` };
+  return { logs: body.result.length, text: `${historyCalls() - before} calls to the node, ${seconds}` };
 };
 
 const logsAct = (stack: ActStack): Act => ({

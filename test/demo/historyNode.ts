@@ -23,9 +23,11 @@ interface Query {
   readonly toBlock: string;
 }
 
-const formatLog = (number: number, hash: string) => ({
+const formatLog = (number: number, hash: string, timestamp: string) => ({
   ...{ address: TOKEN, topics: [TRANSFER, word(1n), word(2n)], data: word(BigInt(number)) },
   ...{ blockNumber: formatQuantity(BigInt(number)), blockHash: hash, transactionHash: word(BigInt(number)) },
+  // As geth, reth, Erigon and Nethermind do: else forebay reads the header of each log.
+  blockTimestamp: timestamp,
   ...{ transactionIndex: "0x0", logIndex: "0x0", removed: false },
 });
 
@@ -42,7 +44,9 @@ export const startHistoryNode = async (): Promise<FakeNode> => {
     }
     return chain.blocks
       .slice(from, Math.min(to, HISTORY_BLOCKS) + 1)
-      .flatMap(({ number, hash }) => (Number(number) % EVERY === 0 ? [formatLog(Number(number), hash)] : []));
+      .flatMap(({ number, hash, timestamp }) =>
+        Number(number) % EVERY === 0 ? [formatLog(Number(number), hash, formatQuantity(timestamp))] : [],
+      );
   };
   const node = await createFakeNode({ chain, handlers: { eth_getLogs: getLogs } });
   node.faults.delayMs = LATENCY_MS;

@@ -28,8 +28,8 @@ export interface Stack {
   /** The reason of the last failed call of a wallet. */
   lastFailure(): string | undefined;
   totals(): Totals;
-  /** Log queries that reached the node with a long chain. */
-  logQueries(): number;
+  /** Calls that reached the node with a long chain. */
+  historyCalls(): number;
   /** Kills the node that answers everything. Resolves to the function that starts it again. */
   killNode(): Promise<() => Promise<void>>;
   /** Restarts forebay. Wallets wait until it is ready, as behind a load balancer. */
@@ -74,7 +74,9 @@ const startNodes = async (ends: End[]) => {
   ends.push(own.close);
   const backup = await startCountedNode(async (body) => (await forwardTo(devnet.url, body)).text);
   ends.push(backup.close);
-  const history = await startHistoryNode();
+  const historyNode = await startHistoryNode();
+  ends.push(historyNode.close);
+  const history = await startCountedNode(async (body) => (await forwardTo(historyNode.url, body)).text);
   ends.push(history.close);
   return { devnet, follower, own, backup, history };
 };
@@ -105,7 +107,7 @@ const startAll = async ({ ports, rate }: StackOptions, ends: End[]): Promise<Omi
     ...{ statusUrl: service.url, opsUrl: service.opsUrl },
     lastFailure: () => wallets.lastFailure,
     totals: () => totalsOf(wallets.calls, [own.calls, backup.calls], wallets.failed),
-    logQueries: () => history.count("eth_getLogs"),
+    historyCalls: () => history.calls.values().reduce((sum, count) => sum + count, 0),
     killNode: async () => {
       const [listen] = await Promise.all([own.stop(), follower.kill()]);
       return async () => {
