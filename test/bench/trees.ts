@@ -1,11 +1,13 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { startChild } from "./support/child.ts";
-import { median, type Server } from "./support/compareServers.ts";
+import { measure, median, type Server } from "./support/compareServers.ts";
 import { cpuSeconds } from "./support/cpuTime.ts";
 import { startForebay, THIS_TREE } from "./support/forebay.ts";
 import { firstAnswer } from "./support/packed.ts";
-import { FORWARDED, measureLoad, type PeerLoad, peerLoads } from "./support/peers/loads.ts";
+import { FORWARDED, type PeerLoad, peerLoads } from "./support/peers/loads.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
 /** The first seconds of a load are not counted, because code is being compiled. On a busy machine, they take longer. */
@@ -13,8 +15,6 @@ const COMPILE_SECONDS = 1.5;
 const SHORT_COMPILE_SECONDS = 0.3;
 const SLICE = { warmMs: 200, measureMs: 700 };
 const LEFT_OUT = "hit 106 kB";
-
-type Child = ReturnType<typeof startChild>;
 
 /** Two processes of this tree, then two of the other: those of one tree show how much equal code differs. */
 type Processes = readonly [Server, Server, Server, Server];
@@ -41,20 +41,25 @@ const start = async (against: URL, nodePort: number, started: Server[]): Promise
   return [await one(THIS_TREE), await one(THIS_TREE), await one(against), await one(against)];
 };
 
+/** Repeats the call of a load until it is a cache hit. */
+const untilHit = async ({ port }: Server, { name, shape }: PeerLoad): Promise<void> => {
+  const [{ method, params }] = [JSON.parse(shape.body)].flat();
+  await until(async () => {
+    const { headers } = await rpc(`http://127.0.0.1:${port}`, method, params);
+    return headers.get("cache-status")?.startsWith("forebay; hit") === true;
+  }, `${name} is cached`);
+};
+
 /** Loads the processes in turn, in short slices, so that other work on the machine affects all of them. */
-const measureSlices = async (processes: Processes, load: PeerLoad, node: Child, short: boolean): Promise<Slice[]> => {
-  const measure = async (server: Server): Promise<number> => {
-    const measured = await measureLoad(server, load, node, SLICE);
-    if (measured === undefined) {
-      throw new Error(`${load.name}: hits reach the node`);
-    }
-    return measured.cpuMicroseconds;
-  };
+const measureSlices = async (processes: Processes, load: PeerLoad, short: boolean): Promise<Slice[]> => {
+  const cpuOf = async (server: Server): Promise<number> =>
+    (await measure(server, { ...load.shape, ...SLICE })).cpuMicroseconds;
   for (const server of processes) {
     const used = () => server.pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
     const end = used() + (short ? SHORT_COMPILE_SECONDS : COMPILE_SECONDS);
+    await (load.isHit ? untilHit(server, load) : undefined);
     while (used() < end) {
-      await measure(server);
+      await cpuOf(server);
     }
   }
   const slices: Slice[] = [];
@@ -62,7 +67,7 @@ const measureSlices = async (processes: Processes, load: PeerLoad, node: Child, 
     const slice: [number, number, number, number] = [0, 0, 0, 0];
     const order = [0, 2, 1, 3] as const;
     for (const at of index % 2 === 0 ? order : order.toReversed()) {
-      slice[at] = await measure(processes[at]);
+      slice[at] = await cpuOf(processes[at]);
     }
     slices.push(slice);
   }
@@ -98,7 +103,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       try {
         const processes = await start(against, nodePort, started);
         for (const load of loads) {
-          const slices = await measureSlices(processes, load, node, short);
+          const slices = await measureSlices(processes, load, short);
           runs.set(load.name, [...(runs.get(load.name) ?? []), slices]);
         }
       } finally {
