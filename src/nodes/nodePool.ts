@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
 import { isAborted } from "../core/lazySignal.ts";
-import { NodeError } from "../core/node.ts";
+import { isNodeFault, NodeError } from "../core/node.ts";
 import { RETRY_LIMITS, type RetryCause, retryCause } from "../core/retryPolicy.ts";
 import { isNull, type NodeSource, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
@@ -314,7 +314,9 @@ class PoolRead {
 
   /** Returns the best response so far, or throws the last error. */
   finish(): RpcResponse {
-    if (this.#fallback) {
+    // A node that cannot say it now, because of its branch, may show what the first one did not.
+    const isOpen = this.#fallback?.isPartial === true && this.#lastError && !isNodeFault(this.#lastError.kind);
+    if (this.#fallback && !isOpen) {
       return this.#fallback;
     }
     throw this.#lastError ?? unavailable("no node has responded");

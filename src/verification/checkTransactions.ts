@@ -6,7 +6,7 @@ import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
 import type { Fields } from "../json/jsonBytes.ts";
 import { encodeRpcTransaction } from "./encodeRpcTransaction.ts";
 import { type Finding, failed, failIfMalformed, partial, passed, type UnknownItem } from "./findings.ts";
-import { bytesOf, dataOf, fieldsOf, isSame, listOf, numberOf, rpcTypeOf } from "./jsonFields.ts";
+import { bytesOf, dataOf, fieldsOf, isSame, listOf, numberOf, quantityOf, rpcTypeOf } from "./jsonFields.ts";
 
 const BLOB_TYPE = 3;
 
@@ -22,9 +22,14 @@ export interface TransactionFacts {
 export const checkTransactionHash = (fields: Fields, { hasLagoon }: TransactionFacts = {}): Finding =>
   failIfMalformed("transactions", () => {
     const raw = encodeRpcTransaction(fields);
+    const type = rpcTypeOf(fields);
     if (raw === undefined) {
-      const mustBeKnown = hasLagoon === true && rpcTypeOf(fields) === POST_EXEC_TYPE;
-      return mustBeKnown ? failed("transactions") : partial("transactions", []);
+      const mustBeKnown = hasLagoon === true && type === POST_EXEC_TYPE;
+      // A transaction of a pool has no index.
+      const index = Number(quantityOf(fields.transactionIndex) ?? 0n);
+      return mustBeKnown
+        ? failed("transactions")
+        : partial("transactions", [{ index, type, hash: bytesOf(fields.hash, 32) }]);
     }
     return isSame(fields.hash, keccak256Hex(raw)) ? passed("transactions") : failed("transactions");
   });

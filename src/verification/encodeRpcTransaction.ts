@@ -61,14 +61,20 @@ const encodeRpcDeposit = (fields: Fields): Uint8Array =>
     input: parseData(inputOf(fields)),
   });
 
+/** Whether a member is zero, as a quantity or as an address. */
+const isZero = (value: unknown): boolean =>
+  isAbsent(value) || (isData(value) && BigInt(value) === 0n) || value === "0x0";
+
 /**
- * Parses the object of a post-exec transaction by its input alone, because nodes add members. Undefined if the payload is not one of
- * its block: another chain's transaction of this type.
+ * Parses the object of a post-exec transaction by its input, because nodes add members. Undefined if the payload is not one of its
+ * block, or if it pays something: another chain's transaction of this type.
  */
 export const parseRpcPostExec = (fields: Fields): PostExec | undefined => {
-  const { input, blockNumber } = fields;
-  const postExec =
-    rpcTypeOf(fields) === POST_EXEC_TYPE && isData(input) ? parsePostExecInput(parseData(input)) : undefined;
+  const { input, blockNumber, from, gas, value } = fields;
+  if (rpcTypeOf(fields) !== POST_EXEC_TYPE || !isData(input) || ![from, gas, value].every(isZero)) {
+    return undefined;
+  }
+  const postExec = parsePostExecInput(parseData(input));
   return postExec !== undefined && isNumber(blockNumber, postExec.blockNumber) ? postExec : undefined;
 };
 

@@ -68,6 +68,9 @@ interface Verdict {
   readonly isWhole: boolean | undefined;
 }
 
+/** Of receipts that state a refund, whose block has transactions that forebay cannot check. Another node may show them. */
+const UNKNOWN_REFUND: VerifiedResponse = { isPartial: true };
+
 /** Of a response whose form alone is verified. */
 const STATED: VerifiedResponse = {};
 
@@ -404,12 +407,14 @@ export class Verifier {
     const { node, context } = verifiedCall;
     const id = readResponseBlock(body, "blockHash");
     if (id === undefined) {
-      return this.#checkPart(verifiedCall, body, { ...checks, scannedBlock: null });
+      return checks.kind === "transaction"
+        ? this.#checkTransaction(verifiedCall, body, { ...checks, scannedBlock: null })
+        : this.#checkPart(verifiedCall, body, { ...checks, scannedBlock: null });
     }
     const { transactions: block, receipts } = this.#blocks.get(id.hash);
     if (checks.kind === "transaction") {
       const facts = { hasLagoon: this.#hasLagoon() };
-      return this.#checkPart(verifiedCall, body, { ...checks, scannedBlock: id, block, facts });
+      return this.#checkTransaction(verifiedCall, body, { ...checks, scannedBlock: id, block, facts });
     }
     const found = this.#evidence.isOff("header") ? undefined : this.#headers.find(id, context.view.heads);
     const header = found?.isComputed ? found : undefined;
@@ -418,12 +423,25 @@ export class Verifier {
     if (block !== undefined || !(isElsewhere || statesRefund(body))) {
       return this.#checkPart(verifiedCall, body, known);
     }
-    return this.#readTransactions(node, id.hash, context).then((read) => {
+    return this.#readTransactions(node, id.hash, context).then(async (read) => {
       if (read === undefined && isElsewhere) {
         throw new UnverifiedError(node.name, "transaction", false);
       }
-      return this.#checkPart(verifiedCall, body, { ...known, block: read });
+      const checked = await this.#checkPart(verifiedCall, body, { ...known, block: read });
+      return read === undefined ? UNKNOWN_REFUND : checked;
     });
+  }
+
+  /** Checks one transaction. Of a type that forebay does not know, nothing but the place is checked. */
+  #checkTransaction(
+    verifiedCall: VerifiedCall,
+    body: Uint8Array,
+    checks: ResponseChecks & { kind: "transaction" },
+  ): Awaitable<VerifiedResponse> {
+    return whenKnown(this.check(verifiedCall, body, checks), (checked) => ({
+      proof: checked.isVerified ? "checked" : undefined,
+      ...this.#partOf(verifiedCall, "transactions", checked),
+    }));
   }
 
   /**
@@ -454,6 +472,9 @@ export class Verifier {
     const transactions =
       known === undefined && statesRefund(body) ? await this.#readTransactions(node, header.hash, context) : known;
     const checked = await this.#checkList(verifiedCall, body, { ...checks, header, facts: { transactions } });
+    if (transactions === undefined && statesRefund(body)) {
+      return UNKNOWN_REFUND;
+    }
     const proof = checked.isVerified && header.isComputed ? "checked" : undefined;
     return { proof, ...this.#partOf(verifiedCall, "receipts", checked) };
   }

@@ -132,8 +132,14 @@ test("a type that one node alone shows costs a read of another node, and no wron
   const lies: TypedHandlers["lies"] = {
     eth_getBlockByHash: (block) => withTransaction(block, 1, { type: "0x55", value: "0x2" }),
     eth_getBlockReceipts: (list) => withReceipt(list, 1, { type: "0x55", status: "0x0" }),
+    eth_getTransactionByHash: (transaction) => ({ ...transaction, type: "0x55", value: "0x2" }),
   };
   const stage = await start(t, { types: [0x7e, 2, 2] }, [{ lies }, {}]);
+  for (const { full } of stage.typed.blocks) {
+    const [, transaction] = full.transactions;
+    const { body } = await rpc(stage.service.url, "eth_getTransactionByHash", [transaction?.hash]);
+    assert.deepEqual(body.result, transaction);
+  }
   assert.deepEqual(await readAll(stage), { block: ["checked"], receipts: ["checked"] });
 });
 

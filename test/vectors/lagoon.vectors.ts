@@ -95,6 +95,9 @@ const FORGED: Readonly<Record<string, Fields>> = {
   "no list": { input: "0x" },
   "another hash": { hash: transactions[0]?.hash },
   "another place": { transactionIndex: "0x1" },
+  "a value": { value: "0x1" },
+  gas: { gas: "0x5208" },
+  "a sender": { from: transactions[0]?.from },
 };
 
 for (const [name, change] of Object.entries(FORGED)) {

@@ -67,7 +67,7 @@ test("a transaction of an unknown type is checked in part", () => {
   assert.deepEqual(find({ type: "0x55", hash: ZERO_HASH }, checks).at(-1), {
     check: "transactions",
     outcome: "partial",
-    unknown: [],
+    unknown: [{ index: 0, type: 0x55, hash: ZERO_HASH }],
   });
 });
 

@@ -58,9 +58,9 @@ const DELEGATION = "0xef0100";
 
 /**
  * How traces show the gas that blocks of an OP stack give back (Lagoon). `settled`: each transaction has got it back, and the post-exec
- * transaction is listed. `unsettled`: neither.
+ * transaction is listed. `unsettled`: neither. `none`: blocks of an OP stack give back nothing.
  */
-export type TracedRefunds = "settled" | "unsettled";
+export type TracedRefunds = "settled" | "unsettled" | "none";
 
 const ATTRIBUTES_SENDER: Address = "0xdeaddeaddeaddeaddeaddeaddeaddeaddead0001";
 const ATTRIBUTES: Address = "0x4200000000000000000000000000000000000015";
@@ -130,7 +130,9 @@ export class RandomStateBlocks {
   }
 
   #drawRefund(): bigint {
-    return this.#refunds === undefined || this.#below(2) === 0 ? 0n : BigInt(1 + this.#below(MAX_REFUND));
+    return this.#refunds === undefined || this.#refunds === "none" || this.#below(2) === 0
+      ? 0n
+      : BigInt(1 + this.#below(MAX_REFUND));
   }
 
   /** The deposit that each block of an OP stack begins with. */

@@ -111,6 +111,12 @@ export class StandInNode {
       eth_getBlockByNumber: ([tag, isFull]) => this.#format(this.#byTag(tag), isFull),
       eth_getBlockByHash: ([hash, isFull]) => this.#format(chain.block(hash), isFull),
       eth_getBlockReceipts: ([block]) => this.#blockOf(block).receipts ?? null,
+      eth_getBlockTransactionCountByHash: ([hash]) => {
+        const block = chain.block(hash);
+        return block === undefined ? null : formatQuantity(transactionsOf(block).length);
+      },
+      eth_getTransactionByHash: ([hash]) =>
+        this.#newest((block) => transactionsOf(block).find((transaction) => transaction.hash === hash)),
       eth_getTransactionReceipt: ([hash]) =>
         this.#newest(({ receipts }) => receipts?.find(({ transactionHash }) => transactionHash === hash)),
       eth_getBalance: ([address, block]) => formatQuantity(stateAt(block).balance(lower(address))),
@@ -224,5 +230,8 @@ export class StandInNode {
     return result;
   }
 }
+
+const transactionsOf = ({ fullJson }: StandInBlock): readonly Readonly<Record<string, unknown>>[] =>
+  Reflect.get(fullJson, "transactions");
 
 const lower = (address: unknown): Address => String(address).toLowerCase() as Address;

@@ -3,9 +3,10 @@ import { type Address, parseData } from "../../../src/ethereum/hex.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 import { CHAIN_ID, type StandInTransaction } from "./standInChain.ts";
 
-const DUMMY_SIGNATURE = [
+/** Differs by sender, so that the hash does. */
+const dummySignature = (sender: Address): Uint8Array[] => [
   encodeNumber(1),
-  encodeBytes(new Uint8Array(32).fill(7)),
+  encodeBytes(concatBytes([new Uint8Array(12).fill(7), parseData(sender)])),
   encodeBytes(new Uint8Array(32).fill(9)),
 ];
 
@@ -25,7 +26,10 @@ const commonFields = ({ nonce, to, value }: PlainTransaction): Uint8Array[] => [
 /** Creates a transaction of type 2. Its signature is not the sender's. */
 export const createTransaction = (transaction: PlainTransaction): StandInTransaction => ({
   sender: transaction.sender,
-  raw: concatBytes([Uint8Array.of(2), encodeList([...commonFields(transaction), ...DUMMY_SIGNATURE])]),
+  raw: concatBytes([
+    Uint8Array.of(2),
+    encodeList([...commonFields(transaction), ...dummySignature(transaction.sender)]),
+  ]),
 });
 
 export type Authority = ReturnType<typeof privateKeyToAccount>;
@@ -49,6 +53,6 @@ export const createDelegation = async (
     ...[encodeNumber(CHAIN_ID), encodeBytes(parseData(target)), encodeNumber(nonce)],
     ...[encodeNumber(signed.yParity ?? 0), encodeNumber(BigInt(signed.r)), encodeNumber(BigInt(signed.s))],
   ]);
-  const fields = [...commonFields(transaction), encodeList([authorization]), ...DUMMY_SIGNATURE];
+  const fields = [...commonFields(transaction), encodeList([authorization]), ...dummySignature(transaction.sender)];
   return { sender: transaction.sender, raw: concatBytes([Uint8Array.of(4), encodeList(fields)]) };
 };
