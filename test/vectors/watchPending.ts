@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { connectSocket } from "../support/clients/socketClient.ts";
+import { positionOf } from "./playBuilder.ts";
 import { type LogId, logId, type RecordedTruth } from "./recordedTruth.ts";
 
 /** Values that a client read of one view. */
@@ -152,9 +153,16 @@ class Poller {
     const isBehind =
       sample.number < before.number ||
       (sample.number === before.number && kept.some((hash) => !sample.transactions.includes(hash)));
-    if (isBehind) {
+    if (isBehind && !this.#isWithdrawn(sample, before)) {
       this.#report(sample, `${shown} after ${before.number} with ${before.transactions.length} (${before.mode})`);
     }
+  }
+
+  /** The first message of a block is withdrawn if the next one fails: the block below, which is not sealed, may lack its last one. */
+  #isWithdrawn({ mode, number, latest }: Sample, before: Sample): boolean {
+    const positions = this.#truth.positionsOf(before.number, before.transactions.length);
+    const isFirst = positions.includes(positionOf(before.number, 0));
+    return mode === "degraded" && isFirst && before.number === number + 1 && number > latest;
   }
 
   #checkValues(sample: Sample): void {
