@@ -183,10 +183,13 @@ export class HttpRequest implements InboundRequest, Received, RequestProgress, R
 /** Counts the bytes of a body. */
 type BodyMemory = Pick<HttpRequest, "announceBody" | "holdBody">;
 
-export type ReadBody = Buffer | "tooLarge" | "overBudget";
+/** The reason why a body is not read to its end. */
+export type UnreadReason = "tooLarge" | "tooManyPieces" | "overBudget";
+
+export type ReadBody = Buffer | UnreadReason;
 
 /**
- * Reads the request's body and calls `onBody` with it, or with `tooLarge` at the limit, or with `overBudget`.
+ * Reads the request's body and calls `onBody` with it, or with the reason why it is not read.
  * The bytes of a body count from the time when the rest of it must be waited for.
  * Does not call it if the client disconnects. A callback, because a promise costs more than reading a small body.
  */
@@ -204,7 +207,7 @@ export const readBody = (
   const pieces = new Pieces();
   let isRefused = false;
   // The listener stays and discards the remaining chunks.
-  const refuse = (reason: "tooLarge" | "overBudget"): void => {
+  const refuse = (reason: UnreadReason): void => {
     isRefused = true;
     pieces.clear();
     onBody(reason);
@@ -220,6 +223,9 @@ export const readBody = (
       refuse("overBudget");
     } else {
       pieces.add(chunk);
+      if (pieces.areTooMany) {
+        refuse("tooManyPieces");
+      }
     }
   });
   request.on("end", () => {

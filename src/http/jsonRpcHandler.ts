@@ -15,6 +15,7 @@ import {
   type ReadBody,
   readBody,
   readPassedBody,
+  type UnreadReason,
 } from "./httpRequest.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
@@ -162,10 +163,10 @@ export class JsonRpcHandler {
       this.#telemetry.metrics.accessRefused.inc({ reason: "passThrough" });
       post.caller.charge?.(1, "invalid");
       this.#responder.reject(notPassedThrough(chain), request, response, readId(body));
-    } else if (body === "tooLarge" || body === "overBudget") {
-      this.#rejectUnread(post, body);
-    } else {
+    } else if (body === "unread" || typeof body !== "string") {
       void this.#pass(passed, post, body === "unread" ? undefined : body);
+    } else {
+      this.#rejectUnread(post, body);
     }
   }
 
@@ -192,16 +193,17 @@ export class JsonRpcHandler {
     }
   }
 
-  #rejectUnread(post: HttpRequest, reason: "tooLarge" | "overBudget"): void {
-    if (reason === "tooLarge") {
-      const { maxBodyBytes } = this.#options;
-      post.caller.charge?.(1, "invalid");
-      const message = `Invalid request: body is larger than ${maxBodyBytes} bytes`;
-      this.#responder.rejectUnread(post, new RpcError(CODES.INVALID_REQUEST, message, { status: 400 }));
-    } else {
+  #rejectUnread(post: HttpRequest, reason: UnreadReason): void {
+    if (reason === "overBudget") {
       post.releaseMemory();
       this.#responder.rejectUnread(post, overBudget());
+      return;
     }
+    post.caller.charge?.(1, "invalid");
+    const isLarge = reason === "tooLarge";
+    const fault = isLarge ? `is larger than ${this.#options.maxBodyBytes} bytes` : "arrives in too many pieces";
+    const error = new RpcError(CODES.INVALID_REQUEST, `Invalid request: body ${fault}`, { status: 400 });
+    this.#responder.rejectUnread(post, error, isLarge);
   }
 
   #onBody(endpoint: Endpoint, post: HttpRequest, body: ReadBody): void {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { errorResult, isWhole } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
@@ -54,6 +55,15 @@ const OVERLOADED = 503;
 
 const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
 
+/** Reads no more of a connection. The HTTP parser resumes it again and again. */
+const stopReading = (socket: Socket): void => {
+  const pause = (): void => {
+    socket.pause();
+  };
+  socket.on("resume", pause);
+  pause();
+};
+
 /** Writes the responses to POSTs, and counts their bytes. */
 export class PostResponder {
   readonly #options: PostResponderOptions;
@@ -108,8 +118,15 @@ export class PostResponder {
     response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
   }
 
-  /** Sends the error of a body that is not read. Ends the connection after the sender had time to read the error. */
-  rejectUnread({ message: request, response, requestId }: HttpRequest, error: RpcError): void {
+  /**
+   * Sends the error of a body that is not read. Ends the connection after the sender had time to read the error.
+   * `discards`: the rest of the body is read. Reading can cost more than the request itself, and a server without room reads none.
+   */
+  rejectUnread(
+    { message: request, response, requestId }: HttpRequest,
+    error: RpcError,
+    discards = error.status !== OVERLOADED,
+  ): void {
     const { status, retryAfterSeconds } = error;
     const body = Buffer.concat(errorResult(error).chunks);
     const headers = this.#headersOf(request, requestId, REFUSED);
@@ -124,11 +141,10 @@ export class PostResponder {
     };
     const timer = setTimeout(end, lingerMs());
     request.once("end", end).once("close", end);
-    if (status === OVERLOADED) {
-      // Reading would cost more than the request itself. The client has the response before the connection ends.
-      request.pause();
-    } else {
-      request.resume();
+    request.resume();
+    if (!discards) {
+      // The client has the response before the connection ends. A request that does not flow would hold what has arrived.
+      stopReading(request.socket);
     }
   }
 

@@ -2,10 +2,10 @@
 export const PIECE_BYTES = 256;
 
 const MIN_MEAN_BYTES = 512;
-const FEW_PIECES = 1_024;
+const FEW_PIECES = 4_096;
 
-/** The most pieces in which a message of at most `maxBytes` may arrive. Every network carries more than half a KiB at a time. */
-export const maxPieces = (maxBytes: number): number => FEW_PIECES + Math.ceil(maxBytes / MIN_MEAN_BYTES);
+/** The most pieces in which this many bytes may arrive. Every network carries more than half a KiB at a time. */
+export const maxPieces = (bytes: number): number => FEW_PIECES + Math.ceil(bytes / MIN_MEAN_BYTES);
 
 /** Smaller pieces are copied into blocks. A larger one costs little beside its bytes. */
 const MIN_PIECE_BYTES = 1_024;
@@ -16,6 +16,7 @@ const EMPTY = Buffer.alloc(0);
 /** Collects the pieces of one body. They cost little more than their bytes, however small they are. */
 export class Pieces {
   #bytes = 0;
+  #count = 0;
   /** Kept as it is: most bodies are one piece. */
   #first: Buffer | undefined;
   #pieces: Buffer[] | undefined;
@@ -28,8 +29,14 @@ export class Pieces {
     return this.#bytes;
   }
 
+  /** Whether these are more pieces than the bytes can need. Each takes time, also where it takes no memory. */
+  get areTooMany(): boolean {
+    return this.#count > maxPieces(this.#bytes);
+  }
+
   add(piece: Buffer): void {
     this.#bytes += piece.length;
+    this.#count++;
     if (this.#pieces !== undefined) {
       this.#append(this.#pieces, piece);
     } else if (this.#first === undefined) {
@@ -58,6 +65,7 @@ export class Pieces {
 
   clear(): void {
     this.#bytes = 0;
+    this.#count = 0;
     this.#first = undefined;
     this.#pieces = undefined;
     this.#block = EMPTY;

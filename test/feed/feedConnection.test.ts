@@ -93,11 +93,11 @@ test("a message in frames of one byte is read, and more frames than it can need 
   const connected = feed.connected();
   const frames: string[] = [];
   const onFrame = (bytes: Uint8Array): boolean => frames.push(String(bytes)) > 0;
-  const connection = ending(t, feed, { onFrame, maxFrameBytes: 2_000 });
+  const connection = ending(t, feed, { onFrame, maxFrameBytes: 6_000 });
   const socket = await connected;
   const message = `{"a":"${"x".repeat(900)}"}`;
   sendInFrames(socket, message);
-  sendInFrames(socket, "x".repeat(1_900));
+  sendInFrames(socket, "x".repeat(5_900));
   assert.equal(await connection.promise, "closed");
   assert.deepEqual(frames, [message]);
 });

@@ -11,11 +11,14 @@ import type { LongOptions } from "./support/memory.ts";
 
 /**
  * All attacks at once: stalled bodies, clients that read nothing over HTTP and WebSocket, endless loops, pipelined calls, clients
- * that disconnect. Also batches of small results, large return data, many filters and subscriptions, and many state reads.
+ * that disconnect. Also batches of small results, large return data, many filters and subscriptions, and many state reads. And bodies
+ * and messages in pieces of one byte, and readers that read nothing of many events.
  * After them `proofs`: a client that requires proven answers about large blocks.
  * Resident memory must stay below idle memory, cache, budget and a constant. Another client must get all its responses.
  */
 const MIB = 1024 * 1024;
+/** The part of a container's memory that the heap of Node.js takes at most. */
+const HEAP_SHARE = 0.5;
 const MAX_BESIDE_MIB = 100;
 /** `LIMIT_MIB=1024`: the sizes of cache and budget are the defaults in a container with that limit, which bounds the memory. */
 const CONTAINER_MIB = Number(process.env.LIMIT_MIB ?? 0);
@@ -139,6 +142,9 @@ const PROVEN_BLOCKS = 256;
 const attackWithProofs = async (seconds: number) => {
   const nodes = [0, 1, 2].map(() => startChild("verifiedNode.ts", [String(PROVEN_BLOCKS)]));
   const ports = await Promise.all(nodes.map((node) => node.message()));
+  if (CONTAINER_MIB > 0) {
+    process.env.NODE_OPTIONS = `--max-old-space-size=${CONTAINER_MIB * HEAP_SHARE}`;
+  }
   const forebay = await startConfigured({
     chains: [
       {
@@ -164,6 +170,9 @@ const attackWithProofs = async (seconds: number) => {
 const attackAtOnce = async (seconds: number, names: readonly string[]) => {
   const node = startChild("../../long/support/attackedNode.ts");
   const { url }: { url?: string } = Object(await node.message());
+  if (CONTAINER_MIB > 0) {
+    process.env.NODE_OPTIONS = `--max-old-space-size=${CONTAINER_MIB * HEAP_SHARE}`;
+  }
   const forebay = await startConfigured({
     chains: [{ name: "main", nodes: [{ url }], verify: "off", forks: "prague", state: { follow: false } }],
     server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },

@@ -12,10 +12,12 @@ import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { forwardTo } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
 import { untilFilled } from "../support/servers/untilFilled.ts";
-import { ATTACKER, MIB, OTHER, openWebSocket, start } from "./budgetedService.ts";
+import { ATTACKER, MIB, openWebSocket, start } from "./budgetedService.ts";
 
 /** What arrives in pieces of one byte must not cost more than MAX_COST_BYTES: as objects it costs 200 times as much. */
 const PIECES = 150_000;
+/** Less than a body may have. */
+const HTTP_PIECES = 3_900;
 const MAX_COST_BYTES = 8 * MIB;
 
 setFlagsFromString("--expose-gc");
@@ -40,18 +42,24 @@ const CALL = JSON.stringify({
   params: [`0x${"1".repeat(40)}`, "0x1"],
 });
 
-test("a body in chunks of one byte costs its bytes, and is answered", async (t) => {
-  const { used, open, post } = await start(t);
+test("a body in chunks of one byte costs its bytes, and is answered; one in more pieces than it can need is refused", async (t) => {
+  const { used, open } = await start(t);
   const before = heldBytes();
-  const socket = open(ATTACKER, CHUNKED.replace("PATH", "/"));
-  socket.write(inChunks(" ".repeat(PIECES)));
-  await until(async () => (await used("requests")) >= 2 * PIECES, "the body is held");
+  const sockets = Array.from({ length: 30 }, () => open(ATTACKER, CHUNKED.replace("PATH", "/")));
+  for (const socket of sockets) {
+    socket.write(inChunks(" ".repeat(HTTP_PIECES)));
+  }
+  await until(async () => (await used("requests")) >= 30 * 2 * HTTP_PIECES, "the bodies are held");
   const cost = heldBytes() - before;
   assert.ok(cost < MAX_COST_BYTES, `${cost} bytes`);
-  assert.equal((await post(OTHER, "eth_getBalance", [`0x${"2".repeat(40)}`, "0x1"])).status, 200);
-  socket.write(`${inChunks(CALL)}0\r\n\r\n`);
-  const [reply] = await once(socket, "data");
-  assert.match(String(reply), /^HTTP\/1.1 200 .*"result"/s);
+  const [first, second] = sockets;
+  first?.write(`${inChunks(CALL)}0\r\n\r\n`);
+  second?.write(inChunks(" ".repeat(2 * HTTP_PIECES)));
+  const replies = await Promise.all([first, second].map((socket) => socket && once(socket, "data")));
+  assert.match(String(replies[0]), /^HTTP\/1.1 200 .*"result"/s);
+  assert.match(String(replies[1]), /^HTTP\/1.1 400 .*body arrives in too many pieces/s);
+  assert.ok(second && !second.destroyed);
+  await once(second, "close");
 });
 
 test("a body below a pass-through path in chunks of one byte is read as JSON-RPC", async (t) => {
@@ -93,7 +101,7 @@ test("frames of one byte count by what they cost, their number is limited, and a
   assert.match(String((await once(socket, "message"))[0]), /"result"/);
   await until(async () => (await used("requests")) === 0, "the message does not count any more");
   const closed = once(socket, "close");
-  sendInFrames(socket, " ".repeat(15_000), false);
+  sendInFrames(socket, " ".repeat(16_000), false);
   assert.equal((await closed)[0], 1008);
   assert.equal(await refused("requests"), 0);
 });

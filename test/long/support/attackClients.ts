@@ -2,6 +2,8 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { BUDGET_ATTACKS } from "./budgetAttacks.ts";
+import { EVENT_ATTACKS } from "./eventAttacks.ts";
+import { PIECE_ATTACKS } from "./pieceAttacks.ts";
 
 /**
  * A process with clients that attack forebay on the port of its first argument. Each attack has its own client address.
@@ -122,6 +124,8 @@ const leave = (): void => {
 const ATTACKS: Readonly<Record<string, (port: number) => unknown>> = {
   ...{ stallBodies, readNothing, openSockets, pipeline, leave, simulate },
   ...BUDGET_ATTACKS,
+  ...PIECE_ATTACKS,
+  ...EVENT_ATTACKS,
 };
 
 /** The attacks to run, by name. Default: all. */
