@@ -20,14 +20,18 @@ const VIEW: Readonly<Record<RetryRule["view"], string>> = {
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** The longest total of all delays of each policy, in milliseconds. A policy's total contains those of the policies in it. */
+/**
+ * The longest total of all delays of each policy, in milliseconds. A policy's total contains those of the policies in it.
+ * `lacking`: the nodes that do not have the data, which are no attempts.
+ */
 export const longestWaitsMs = (
   attempts: number,
+  lacking = 0,
 ): { hang: number; node: number; pool: number; logs: number; view: number } => {
   const { quietMs, connectMs, answerMs } = RETRY_LIMITS.hang;
   const node = sum(RETRY_LIMITS.node.delaysMs);
   const backOffs = Array.from({ length: attempts - 1 }, (_, index) => RETRY_LIMITS.pool.firstDelayMs * 2 ** index);
-  const pool = attempts * node + sum(backOffs);
+  const pool = (attempts + lacking) * node + sum(backOffs);
   const logs = sum(RETRY_LIMITS.logs.delaysMs);
   const { maxViews, delaysMs, maxRefreshMs } = RETRY_LIMITS.view;
   // Each round but the last ends with a new view or with a delay.
@@ -53,7 +57,7 @@ const formatLimits = (): string[] => {
     "|---|---|---|---|",
     `| hang | each time that a node hangs | ${hang.quietMs} ms without a byte, up to ${hang.connectMs} ms to connect a probe, ${hang.answerMs} ms for its response | ${waits.hang} ms |`,
     `| node | ${node.delaysMs.length} retries on one node | ${list(node.delaysMs)} | ${waits.node} ms |`,
-    `| pool | \`chains[].upstream.attempts\` in all (${attempts}) | ${pool.firstDelayMs} ms before the second attempt, then twice as long each time; none before a node that was not tried | ${attempts} × ${waits.node} + ${waits.pool - attempts * waits.node} = ${waits.pool} ms |`,
+    `| pool | \`chains[].upstream.attempts\` in all (${attempts}) | ${pool.firstDelayMs} ms before the second attempt, then twice as long each time; none before a node that was not tried. Each node that lacks the data adds up to ${waits.node} ms | ${attempts} × ${waits.node} + ${waits.pool - attempts * waits.node} = ${waits.pool} ms |`,
     `| logs | ${logs.delaysMs.length} more rounds over the nodes, for each fetch range | ${list(logs.delaysMs)} | ${waits.logs} ms |`,
     `| view | ${view.maxViews} views, and ${view.delaysMs.length} retries after a delay | up to ${view.maxRefreshMs} ms to refresh heads; ${list(view.delaysMs)} | ${rounds} × (${waits.pool} + ${view.maxRefreshMs}) + ${sum(view.delaysMs)} = ${waits.view} ms |`,
   ];

@@ -139,8 +139,8 @@ export interface Node extends NodeSource {
   readonly oldest: bigint;
   /** Counts and logs a response that is known to be wrong, and suspends the node. Has an effect once per error. */
   recordWrongAnswer?(error: UnverifiedError): void;
-  /** Records that the node has pruned the data of this block and of all blocks below it. */
-  recordPruned(number: bigint): void;
+  /** Records that the node has pruned what the method reads, of this block and of all blocks below it. */
+  recordPruned(method: string, number: bigint): void;
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
   batch(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]>;
 }

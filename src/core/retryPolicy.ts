@@ -208,8 +208,8 @@ export const RETRY_LIMITS = {
    */
   hang: { quietMs: 1_000, connectMs: 700, answerMs: 300, reprobeMs: 5_000 },
   /**
-   * All nodes: `chains[].upstream.attempts` in all. The delay applies to nodes that were tried before, and doubles. A read ends
-   * with its third error whose meaning is unknown: then it is the client's.
+   * All nodes: `chains[].upstream.attempts` in all. A node that lacks the data is no attempt. The delay applies to nodes that were
+   * tried before, and doubles. A read ends with its third error whose meaning is unknown: then it is the client's.
    */
   pool: { defaultAttempts: 3, firstDelayMs: 100, maxUnknownErrors: 3 },
   /**
@@ -231,7 +231,7 @@ export const RETRY_LIMITS = {
  * "resource not found" is anvil's error for a hash that a reorganisation replaced. It must not count as pruned data.
  */
 export const isMissingBlock = (message: string): boolean =>
-  /header (for hash )?not found|beyond (current )?head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
+  /header (for hash )?not found|beyond (current )?head block|unknown block|could not find block|block .*could not be found|block .*not found|resource not found|block ?out ?of ?range/i.test(
     message,
   );
 
@@ -245,6 +245,10 @@ export const retryCause = ({ kind, message, code }: NodeError): RetryCause => {
   }
   return code !== PRUNED_CODE && isMissingBlock(message) ? "missingBlock" : "prunedData";
 };
+
+/** The error for a client if all nodes have pruned the data: in the words of one of them. */
+export const prunedEverywhere = ({ node, message }: NodeError): NodeError =>
+  new NodeError("missingData", node, message, { code: PRUNED_CODE });
 
 /** The text of a node for a range whose first block is above its own head, too. */
 const INVALID_RANGE = /invalid block range/i;

@@ -251,7 +251,7 @@ export class RangeFetcher {
     telemetry.metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
     const hasFinal = lastFinal(range, context.view.heads) !== undefined;
     if (parts === undefined && hasFinal && error.kind === "missingData" && PRUNED.test(error.message)) {
-      node.recordPruned(range.from);
+      node.recordPruned("eth_getLogs", range.from);
     }
     return parts;
   }

@@ -1,5 +1,5 @@
 import { type Node, NodeError } from "../core/node.ts";
-import { RETRY_LIMITS, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
+import { prunedEverywhere, RETRY_LIMITS, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 
 /** Counts the retries of one fetch range. */
 export class FetchRetries {
@@ -74,11 +74,15 @@ export class FailedNodes {
   /** The error for the caller: a node's error about the request rather than that another node is unreachable. */
   get mainError(): unknown {
     const errors = [...this.#errors.values()];
-    return errors.find((error) => !isTransient(error)) ?? errors.at(-1);
+    const main = errors.find((error) => !isTransient(error)) ?? errors.at(-1);
+    return isPruned(main) && errors.every(isPruned) ? prunedEverywhere(main) : main;
   }
 }
 
 const ruleOf = (error: unknown) => (error instanceof NodeError ? RETRY_RULES[retryCause(error)] : undefined);
+
+const isPruned = (error: unknown): error is NodeError =>
+  error instanceof NodeError && retryCause(error) === "prunedData";
 
 /** Whether the cause may be gone in another round over all nodes. */
 const isTransient = (error: unknown): boolean => ruleOf(error)?.logs === "nextRound";

@@ -1,9 +1,10 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
 import { NO_NODE_REACHED, type Node, NodeError } from "../core/node.ts";
+import { PRUNED_CODE } from "../core/retryPolicy.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
-import { CODES, type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Choice, Lease } from "../limits/fairGate.ts";
 import type { FailedNodes } from "./fetchRetries.ts";
 import type { LogsOptions } from "./logsOptions.ts";
@@ -92,6 +93,9 @@ export class RangeNodes {
       return unavailable(NO_NODE_REACHED);
     }
     const message = `No node has the logs of blocks ${range.from} to ${range.to}`;
+    if (this.#options.nodes.every(({ oldest }) => oldest > range.from)) {
+      return new RpcError(PRUNED_CODE, message);
+    }
     const behind = this.#isExpected(range) ? this.#options.nodes.find(mayAnswer) : undefined;
     return behind === undefined ? unavailable(message) : otherBranch(behind, message);
   }
@@ -148,7 +152,7 @@ export class PrunePoints {
     if (await this.#holds(node, range.from, context)) {
       return;
     }
-    node.recordPruned(range.from);
+    node.recordPruned("eth_getLogs", range.from);
     throw new NodeError("missingData", node.name, `Logs of block ${range.from} are pruned`, { code: CODES.SERVER });
   }
 

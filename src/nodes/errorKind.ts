@@ -92,7 +92,7 @@ const RULES: readonly Rule[] = [
   {
     kind: "missingData",
     message:
-      /missing trie node|header (for hash )?not found|beyond (current )?head block|unknown block|block not found|no historical rpc|pruned|historical state .*(not|un)available|state (is )?not available|state .* is not available|required historical state|resource not found|history .*(not|un)available|could not find block|block ?out ?of ?range/i,
+      /missing trie node|header (for hash )?not found|beyond (current )?head block|unknown block|block not found|block .*could not be found|no historical rpc|prun(ed|ing)|no state available|data before .* is not available|receipts? (is |are )?not available|neither stored nor reproducible|transaction indexing is in progress|historical state .*(not|un)available|state (is )?not available|state .* is not available|required historical state|resource not found|history .*(not|un)available|could not find block|block ?out ?of ?range/i,
   },
   { kind: "missingData", codes: [-32014] },
   { kind: "timeout", statuses: [408, 504] },

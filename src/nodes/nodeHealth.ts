@@ -11,36 +11,40 @@ import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 /** The record expires, because a node may be replaced by one with more data. */
 const FORGET_AFTER_MS = 600_000;
 
+/** A node keeps the data of this number of its newest blocks. */
+interface LearnedHorizon {
+  readonly blocks: bigint;
+  readonly atMs: number;
+}
+
 /**
- * Learns a pruned node's prune horizon as a distance in blocks: the horizon moves with the node's head. What the node states of its
- * data counts too.
+ * Learns a pruned node's prune horizon as a distance in blocks, for each kind of data: the horizon moves with the node's head. What
+ * the node states of its data counts too.
  */
 class PruneHorizon {
   stated: Capabilities | undefined;
-  #blocks: bigint | undefined;
-  #learnedAtMs = 0;
+  readonly #learned = new Map<DataResource, LearnedHorizon>();
 
   /** Records that the node does not have the data of this block. */
-  recordPruned(number: bigint, head: bigint | undefined): void {
-    const distance = (head ?? number) - number;
-    if (distance > 0n && (this.#blocks === undefined || distance < this.#blocks)) {
-      this.#blocks = distance;
-      this.#learnedAtMs = performance.now();
+  recordPruned(resource: DataResource, number: bigint, head: bigint | undefined): void {
+    const blocks = (head ?? number) - number;
+    const known = this.#learnedOf(resource);
+    if (blocks > 0n && (known === undefined || blocks < known)) {
+      this.#learned.set(resource, { blocks, atMs: performance.now() });
     }
   }
 
   /** Returns the lowest block whose data of this kind the node may have. */
   oldestOf(resource: DataResource, head: bigint | undefined): bigint {
     const stated = this.stated?.[resource];
-    const learned = this.#oldest(head);
+    const kept = this.#learnedOf(resource);
+    const learned = kept === undefined || head === undefined || head < kept ? 0n : head - kept + 1n;
     return stated === undefined || head === undefined ? learned : larger(learned, oldestStated(stated, head));
   }
 
-  #oldest(head: bigint | undefined): bigint {
-    if (this.#blocks !== undefined && performance.now() - this.#learnedAtMs > FORGET_AFTER_MS) {
-      this.#blocks = undefined;
-    }
-    return this.#blocks === undefined || head === undefined || head < this.#blocks ? 0n : head - this.#blocks + 1n;
+  #learnedOf(resource: DataResource): bigint | undefined {
+    const learned = this.#learned.get(resource);
+    return learned === undefined || performance.now() - learned.atMs > FORGET_AFTER_MS ? undefined : learned.blocks;
   }
 }
 
@@ -166,8 +170,8 @@ export class NodeHealth {
     this.#metrics.upstreamHead.set(this.#labels, Number(number));
   }
 
-  recordPruned(number: bigint): void {
-    this.#horizon.recordPruned(number, this.head);
+  recordPruned(resource: DataResource, number: bigint): void {
+    this.#horizon.recordPruned(resource, number, this.head);
   }
 
   /** Records a call until `endCall`. */

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { isNodeFault, NodeError } from "../core/node.ts";
-import { RETRY_LIMITS, type RetryCause, retryCause } from "../core/retryPolicy.ts";
+import { prunedEverywhere, RETRY_LIMITS, type RetryCause, retryCause } from "../core/retryPolicy.ts";
 import { isNull, type NodeSource, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
@@ -126,7 +126,7 @@ export class NodePool implements NodeSource {
     return this.#send(read, choice).then(
       (response) => (read.accept(choice, response) ? response : orElse()),
       (error: unknown) => {
-        read.recordError(choice.node, error);
+        read.recordError(choice, error);
         return orElse();
       },
     );
@@ -191,6 +191,9 @@ interface NodeChoice {
 
 const NONE: readonly UpstreamNode[] = [];
 
+/** The node does not have the data. It is no failed attempt: any other node may have it. */
+const LACKS_DATA: ReadonlySet<RetryCause> = new Set(["missingBlock", "prunedData", "unexpectedNull"]);
+
 /** Whether the error is no answer to the read. After such errors of all nodes, the one whose error was transient is tried again. */
 const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusal(error);
 
@@ -205,6 +208,8 @@ class PoolRead {
   /** The tried nodes that may answer after a delay. */
   #repeatable: readonly UpstreamNode[] = NONE;
   #lastError: NodeError | undefined;
+  /** Each node that was tried says that it has pruned the data. */
+  #isPruned = true;
   /** The errors that count against their nodes only if another one answers: a client's text may stand in them. */
   #doubtful: { readonly node: UpstreamNode; readonly error: NodeError }[] | undefined;
   #unknownErrors = 0;
@@ -262,31 +267,37 @@ class PoolRead {
   recordLate(node: UpstreamNode): void {
     this.#tried.push(node);
     this.#attempts += 1;
-    this.#lastCause = "timeout";
+    this.#recordCause("timeout", true);
+  }
+
+  #recordCause(cause: RetryCause, isRepeated: boolean): void {
+    this.#lastCause = cause;
+    this.#isPruned &&= cause === "prunedData";
+    this.#attempts -= LACKS_DATA.has(cause) && !isRepeated ? 1 : 0;
   }
 
   /** Returns whether the response ends the read. */
-  accept({ node: first, others }: NodeChoice, response: RpcResponse): boolean {
+  accept({ node: first, others, isRepeated }: NodeChoice, response: RpcResponse): boolean {
     const node = response.node === first.name ? first : (others.find(({ name }) => name === response.node) ?? first);
     const cause = this.#rejectionOf(node, response);
     if (cause === undefined) {
       for (const { node: failed, error } of this.#doubtful ?? []) {
-        this.#recordDifference(failed, error);
+        this.#recordDifference(failed, error, response);
       }
       return true;
     }
-    this.#lastCause = cause;
+    this.#recordCause(cause, isRepeated);
     // The first response is of the best node. Later ones may be of nodes on other branches.
     this.#fallback ??= cause === "outsideView" ? { ...response, verified: false } : response;
     return false;
   }
 
   /** Records an error after which the read is retried. Throws any other error. */
-  recordError(node: UpstreamNode, error: unknown): void {
+  recordError({ node, isRepeated }: NodeChoice, error: unknown): void {
     if (!(error instanceof NodeError) || !isRetryable(error) || isAborted(this.context)) {
       throw error;
     }
-    this.#lastCause = retryCause(error);
+    this.#recordCause(retryCause(error), isRepeated);
     const others = this.#repeatable.filter((each) => each !== node);
     this.#repeatable = isTransient(error) ? [...others, node] : others;
     if (error.kind === "other" || error.kind === "unsupportedMethod" || this.#lastCause === "prunedData") {
@@ -303,12 +314,12 @@ class PoolRead {
   }
 
   /** Another node answered the read that this node returned the error to. */
-  #recordDifference(node: UpstreamNode, error: NodeError): void {
-    const { block, method } = this.request;
+  #recordDifference(node: UpstreamNode, error: NodeError, { block: answered }: RpcResponse): void {
+    const { block = answered, method } = this.request;
     if (retryCause(error) !== "prunedData") {
       node.recordDifference(error, method);
     } else if (block !== undefined) {
-      node.recordPruned(block.number);
+      node.recordPruned(method, block.number);
     }
   }
 
@@ -318,6 +329,9 @@ class PoolRead {
     const isOpen = this.#fallback?.isPartial === true && this.#lastError && !isNodeFault(this.#lastError.kind);
     if (this.#fallback && !isOpen) {
       return this.#fallback;
+    }
+    if (this.#lastError !== undefined && this.#isPruned) {
+      throw prunedEverywhere(this.#lastError);
     }
     throw this.#lastError ?? unavailable("no node has responded");
   }

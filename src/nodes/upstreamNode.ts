@@ -7,7 +7,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { isClientFault } from "./errorKind.ts";
 import { IdentityGate, type IdentityResult } from "./identityGate.ts";
-import type { Capabilities } from "./nodeCapabilities.ts";
+import { type Capabilities, resourceOf } from "./nodeCapabilities.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { Breaker, WrongAnswers } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
@@ -246,8 +246,8 @@ export class UpstreamNode implements Node {
     this.health.recordCapabilities(stated);
   }
 
-  recordPruned(number: bigint): void {
-    this.health.recordPruned(number);
+  recordPruned(method: string, number: bigint): void {
+    this.health.recordPruned(resourceOf(method), number);
   }
 
   /** Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError. */

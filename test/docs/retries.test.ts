@@ -247,7 +247,7 @@ test("no sequence of outcomes waits longer than the table says", async () => {
   await fc.assert(
     fc.asyncProperty(script, async (each) => {
       const slept = await sleptMs(each);
-      const longest = longestWaitsMs(each.attempts);
+      const longest = longestWaitsMs(each.attempts, each.nodes);
       for (const policy of ["node", "pool", "view"] as const) {
         assert.ok(slept[policy] <= longest[policy], `${policy}: ${slept[policy]} ms`);
       }

@@ -159,7 +159,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     get oldest() {
       return oldest;
     },
-    recordPruned: (number) => {
+    recordPruned: (_method, number) => {
       if (number >= oldest) {
         oldest = number + 1n;
       }

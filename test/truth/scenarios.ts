@@ -7,6 +7,7 @@ import {
   htmlPage,
   LIES,
   lagging,
+  pruned,
   quotaExceeded,
   REFUND_LIES,
   refusing,
@@ -47,6 +48,13 @@ const RESTART_MS = 20_000;
 /** The messages of a feed for each block. */
 export const MESSAGES_A_BLOCK = 4;
 const MAX_RANGES = [60, 8, 20] as const;
+
+const KEPT_BLOCKS = 12;
+/** Of geth and Erigon. */
+const PRUNED_ERRORS = [
+  { code: 4444, message: "pruned history unavailable" },
+  { code: -32_000, message: "old data not available due to pruning" },
+] as const;
 
 /** The second of three nodes has the fault. The other two are honest. */
 const ofNode = (name: string, faultOf: (world: ScenarioWorld) => NodeFault): Scenario => ({
@@ -125,6 +133,17 @@ export const SCENARIOS: readonly Scenario[] = [
     begin: ({ nodes, random }) => {
       for (const node of nodes) {
         node.fault = differingMachines(random);
+      }
+    },
+  },
+  {
+    name: "pruned nodes",
+    begin: ({ chain, nodes }) => {
+      for (const [index, error] of PRUNED_ERRORS.entries()) {
+        const node = nodes[index];
+        if (node !== undefined) {
+          node.fault = pruned(chain, KEPT_BLOCKS, error);
+        }
       }
     },
   },

@@ -62,6 +62,28 @@ export const refusingRanges = (chain: TruthChain, maxBlocks: number): NodeFault 
   ],
 });
 
+const HISTORY_METHODS = [
+  "eth_getTransactionByHash",
+  "eth_getTransactionReceipt",
+  "eth_getBlockReceipts",
+  "eth_getLogs",
+] as const;
+
+/** Has the history of this number of its newest blocks, and answers reads of older ones with the error. */
+export const pruned = (chain: TruthChain, keptBlocks: number, error: object): NodeFault => ({
+  lies: [
+    {
+      name: "pruned",
+      methods: HISTORY_METHODS,
+      response: (response, { id }) => {
+        const [first] = [response.result].flat();
+        const isOld = isFields(first) && Number(first.blockNumber) <= chain.head.number - keptBlocks;
+        return isOld ? { jsonrpc: "2.0", id, error } : response;
+      },
+    },
+  ],
+});
+
 const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const everyItem = (change: (item: Fields) => unknown) => (result: unknown) =>
