@@ -3,6 +3,7 @@ import { localReservations, type Reservations, sharedReservations } from "../acc
 import { createUnitsOf, createUnitTable, type UnitsOf } from "../access/providerUnits.ts";
 import { connectRedis } from "../cache/redisClient.ts";
 import { createScripts } from "../cache/redisCommands.ts";
+import { RedisHealth } from "../cache/redisHealth.ts";
 import type { Config } from "../config/schema.ts";
 import type { RunScript } from "../core/sharedValues.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -17,7 +18,7 @@ const createUnits = ({ chains, usage: { prices, units } }: Config): ((chain: str
 /** Opens the connection of `access.payment.redis`. */
 const connect = (url: string, telemetry: Telemetry) => {
   const client = connectRedis(url, "payments", telemetry.log);
-  return { run: createScripts(client, telemetry), close: () => client.disconnect() };
+  return { run: createScripts(client, new RedisHealth("script", telemetry)), close: () => client.disconnect() };
 };
 
 /** Creates the payments of each configuration. Their reservations continue after a reload. */

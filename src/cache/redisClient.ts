@@ -125,6 +125,24 @@ const retryDelayMs = (times: number): number =>
 /** The types of ioredis do not allow an undefined `replyMapping`. */
 type Options = Omit<RedisOptions, "replyMapping">;
 
+/** The server is not the master now, or not yet. After a failover, the name leads to another one. */
+const NOT_MASTER = /\b(READONLY|LOADING|MASTERDOWN)\b/;
+/** A server that stays in this state still answers reads in between. */
+const RECONNECT_EVERY_MS = 1_000;
+
+/** Returns whether to connect again after an error: the host name is looked up, or the sentinels are asked, anew. */
+const createReconnectOnError = (): ((error: Error) => boolean) => {
+  let reconnectedMs = Number.NEGATIVE_INFINITY;
+  return ({ message }) => {
+    const nowMs = performance.now();
+    if (!NOT_MASTER.test(message) || nowMs - reconnectedMs < RECONNECT_EVERY_MS) {
+      return false;
+    }
+    reconnectedMs = nowMs;
+    return true;
+  };
+};
+
 /** Commands are neither queued nor repeated. A command that cannot be sent at once is a cache miss. */
 const createOptions = (deployment: RedisAddress, tls: RedisTls): Options => ({
   ...(deployment.username !== undefined && { username: deployment.username }),
@@ -144,7 +162,10 @@ export const createRedisClient = (deployment: RedisAddress, tls: RedisTls = {}):
   const { Redis } = loadRedis();
   switch (deployment.kind) {
     case "single":
-      return new Redis({ ...options, ...deployment.hosts[0], db: deployment.db });
+      return new Redis({
+        ...{ ...options, ...deployment.hosts[0], db: deployment.db },
+        reconnectOnError: createReconnectOnError(),
+      });
     case "sentinel":
       return new Redis({
         ...options,
@@ -156,8 +177,7 @@ export const createRedisClient = (deployment: RedisAddress, tls: RedisTls = {}):
         failoverDetector: false,
         ...(deployment.sentinelPassword !== undefined && { sentinelPassword: deployment.sentinelPassword }),
         ...(deployment.tls && { enableTLSForSentinelMode: true, sentinelTLS: { ...tls } }),
-        // The old master is a replica now. Ask the sentinels for the new one.
-        reconnectOnError: ({ message }) => message.startsWith("READONLY"),
+        reconnectOnError: createReconnectOnError(),
       });
     case "cluster":
       return createCluster(deployment, options);

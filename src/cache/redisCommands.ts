@@ -4,7 +4,7 @@ import type { RunScript } from "../core/sharedValues.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchedReads, type ReadCommand } from "./batchedReads.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
-import { failureReason, RedisHealth } from "./redisHealth.ts";
+import { failureReason, type RedisHealth } from "./redisHealth.ts";
 import { encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
 
 /** What the reads and writes of a store share. */
@@ -118,8 +118,7 @@ const SCRIPT_TIMEOUT_MS = 1_000;
 const isUnknown = (error: unknown): boolean => error instanceof Error && error.message.startsWith("NOSCRIPT");
 
 /** Runs scripts, each within a second; counts and logs their failures. */
-export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): RunScript => {
-  const health = new RedisHealth("script", telemetry);
+export const createScripts = (client: Redis | Cluster, health: RedisHealth): RunScript => {
   /** The SHA-1 names of scripts, by their text. */
   const names = new Map<string, string>();
 

@@ -41,14 +41,21 @@ const PAUSE_MS = 500;
 export class RedisHealth {
   readonly #operation: "get" | "set" | "script";
   readonly #telemetry: Pick<Telemetry, "log" | "metrics">;
+  readonly #onOutcome: (() => void) | undefined;
   #isFailing = false;
   #isLogged = false;
   #failures = 0;
   #pausedUntilMs = 0;
 
-  constructor(operation: "get" | "set" | "script", telemetry: Pick<Telemetry, "log" | "metrics">) {
+  /** `onOutcome` is called after each success, and when the operation begins to fail. */
+  constructor(
+    operation: "get" | "set" | "script",
+    telemetry: Pick<Telemetry, "log" | "metrics">,
+    onOutcome?: () => void,
+  ) {
     this.#operation = operation;
     this.#telemetry = telemetry;
+    this.#onOutcome = onOutcome;
   }
 
   get isPaused(): boolean {
@@ -66,11 +73,12 @@ export class RedisHealth {
       this.#telemetry.metrics.redisSeconds.observe({ operation: this.#operation }, seconds);
     }
     this.#failures = 0;
-    this.#reportUp(1);
-    if (!this.#isFailing) {
+    const wasFailing = this.#isFailing;
+    this.#isFailing = false;
+    this.#onOutcome?.();
+    if (!wasFailing) {
       return;
     }
-    this.#isFailing = false;
     if (this.#isLogged) {
       this.#isLogged = false;
       this.#telemetry.log.info({ operation: this.#operation }, "Redis works again");
@@ -90,17 +98,11 @@ export class RedisHealth {
       return;
     }
     this.#isFailing = true;
-    this.#reportUp(0);
+    this.#onOutcome?.();
     // `connectRedis` logs a lost connection with its cause.
     if (reason !== "disconnected") {
       this.#isLogged = true;
       this.#telemetry.log.warn({ operation: this.#operation, reason, err }, "Redis fails: continuing without it");
-    }
-  }
-
-  #reportUp(up: 0 | 1): void {
-    if (this.#operation === "get") {
-      this.#telemetry.metrics.redisUp.set(up);
     }
   }
 }

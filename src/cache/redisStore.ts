@@ -46,6 +46,7 @@ export class RedisStore implements EntryStore {
   readonly #client: Redis | Cluster;
   readonly #readHealth: RedisHealth;
   readonly #writeHealth: RedisHealth;
+  readonly #scriptHealth: RedisHealth;
   readonly #reads: BatchedReads;
   readonly #writes: RedisWrites;
   readonly #ping: NodeJS.Timeout;
@@ -58,13 +59,15 @@ export class RedisStore implements EntryStore {
     this.#telemetry = telemetry;
     this.timeoutMs = timeoutMs;
     this.#client = client;
-    this.#readHealth = new RedisHealth("get", telemetry);
-    this.#writeHealth = new RedisHealth("set", telemetry);
+    const report = (isUp: boolean) => metrics.redisUp.set(isUp && !this.#isFailing ? 1 : 0);
+    const onOutcome = () => report(client.status === "ready");
+    this.#readHealth = new RedisHealth("get", telemetry, onOutcome);
+    this.#writeHealth = new RedisHealth("set", telemetry, onOutcome);
+    this.#scriptHealth = new RedisHealth("script", telemetry, onOutcome);
     this.#reads = createRedisReads({ client, timeoutMs, health: this.#readHealth }, telemetry);
     this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth });
-    this.run = createScripts(client, telemetry);
+    this.run = createScripts(client, this.#scriptHealth);
     metrics.redisUp.set(0);
-    const report = (isUp: boolean) => metrics.redisUp.set(isUp && !this.#readHealth.isFailing ? 1 : 0);
     const ping = (): void => void isResponding(client, timeoutMs).then(report);
     this.#ping = setInterval(ping, PING_MS).unref();
     client.on("ready", ping).on("close", () => report(false));
@@ -104,6 +107,11 @@ export class RedisStore implements EntryStore {
     clearInterval(this.#ping);
     clearTimeout(this.#reconnectTimer);
     this.#client.disconnect();
+  }
+
+  /** A server that rejects all writes is of no use, although it answers reads. */
+  get #isFailing(): boolean {
+    return this.#readHealth.isFailing || this.#writeHealth.isFailing || this.#scriptHealth.isFailing;
   }
 
   /** ioredis stops to reconnect in a few cases, such as a master that disappears while its address is resolved. */

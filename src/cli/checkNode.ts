@@ -67,8 +67,8 @@ const checkWebSocket = (subject: string, url: string, headers: NodeConfig["heade
         await once(socket, "open", { signal });
         socket.send(SUBSCRIBE);
         const [data] = await once(socket, "message", { signal });
-        const { error }: { error?: { message?: unknown } } = Object(JSON.parse(String(data)));
-        if (error !== undefined) {
+        const { error }: { error?: { message?: unknown } | null } = Object(JSON.parse(String(data)));
+        if (error !== undefined && error !== null) {
           return { level: "fault", text: `the node rejects newHeads: ${String(error.message)}` };
         }
         return { level: "ok", text: `newHeads, ${since(startMs)}` };

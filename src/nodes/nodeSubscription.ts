@@ -127,7 +127,7 @@ export class NodeSubscription {
     const { onResult, onAccepted, onRejected } = this.#options;
     if (message.params?.result !== undefined) {
       onResult(message.params.result);
-    } else if (message.error !== undefined) {
+    } else if (message.error !== undefined && message.error !== null) {
       onRejected?.();
     } else if (message.id === 1) {
       onAccepted?.();

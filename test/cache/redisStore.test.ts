@@ -6,6 +6,7 @@ import { RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { until } from "../support/clients/until.ts";
+import { startMovingName } from "../support/servers/movingName.ts";
 import { startRedis } from "../support/servers/redis.ts";
 
 const TIMEOUT_MS = 50;
@@ -221,7 +222,29 @@ test("a read-only replica answers reads, and its rejected writes are counted", a
   await until(async () => textOf(await reader.redis.get("key")) === "1", "the replica has the value");
   reader.redis.set("key", entryOf("2"), 60);
   await until(async () => (await reader.errors()).readonly === 1, "READONLY is counted");
-  assert.equal(textOf(await reader.redis.get("key")), "1");
+  await until(async () => textOf(await reader.redis.get("key")) === "1", "it is connected again");
+});
+
+test("behind a name, the new master is found after a failover, and Redis is not up while writes fail", async (t) => {
+  const args = ["--repl-diskless-sync-delay", "0"];
+  const first = await startRedis(t, { args });
+  const second = await startRedis(t, { args });
+  // A name: its new connections go to the second one, and the open ones stay.
+  const name = await startMovingName(t, first.port);
+  const { redis, telemetry } = open(t, name.url);
+  const isUp = async () => (await telemetry.metrics.redisUp.get()).values[0]?.value;
+  const count = () => redis.run("return redis.call('INCR', KEYS[1])", "count", []);
+  await writeUntilRead(redis, "key");
+  assert.equal(await count(), 1);
+  await first.admin.replicaof("127.0.0.1", second.port);
+  await until(async () => {
+    const error: unknown = await count().catch((err: unknown) => err);
+    return error instanceof Error && (await isUp()) === 0;
+  }, "Redis is not up while it rejects writes");
+  name.move(second.port);
+  await until(async () => Number(await count().catch(() => 0)) > 0, "the second one counts");
+  await writeUntilRead(redis, "other");
+  await until(async () => (await isUp()) === 1, "Redis is up again");
 });
 
 test("the error of an invalid URL does not contain its password", () => {

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
+import { WebSocketServer } from "ws";
 import { checkConfig } from "../../src/cli/check.ts";
 import { configSchema } from "../../src/config/schema.ts";
+import { PendingTransactions } from "../../src/nodes/pendingTransactions.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
@@ -101,4 +105,22 @@ test("forebay check names a node that ignores overrides", async (t) => {
     named.map(({ level, subject }) => [level, subject]),
     [["warn", "main/node2"]],
   );
+});
+
+test("a node's reply with an error that is null accepts a subscription", async (t) => {
+  const { nodeReply } = readJson("reports/28-error-null.json") as { readonly nodeReply: string };
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  server.on("connection", (socket) => socket.on("message", () => socket.send(nodeReply)));
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of server.clients) {
+      socket.terminate();
+    }
+    server.close();
+  });
+  const { signal } = new AbortController();
+  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const pending = new PendingTransactions({ nodes: [{ url, headers: {} }], signal });
+  const stop = await pending.subscribe(false, () => undefined);
+  stop();
 });

@@ -149,7 +149,8 @@ export const startSocketFront = async (
       onRequest(call);
       subscribers.add(socket);
       subscribed.resolve();
-      socket.send(JSON.stringify({ jsonrpc: "2.0", id: call.id, result: "0x1" }));
+      // As some nodes do. A member that is null is no error.
+      socket.send(JSON.stringify({ jsonrpc: "2.0", id: call.id, result: "0x1", error: null }));
     });
     socket.on("close", () => subscribers.delete(socket));
   });
