@@ -164,6 +164,10 @@ const readLogs = (text: Uint8Array, failed: (message: string) => NodeError): rea
   if (logs === undefined) {
     throw failed("Logs of two blocks with one number");
   }
+  // Only a notification can say that a log is removed.
+  if (logs.some(({ isRemoved }) => isRemoved)) {
+    throw failed("A log that is removed");
+  }
   return logs;
 };
 

@@ -45,6 +45,8 @@ export class ScannedLog {
   readonly index: number;
   /** Whether the node returned `blockTimestamp`. */
   readonly hasTimestamp: boolean;
+  /** Whether the node says that the log is not canonical any more. */
+  readonly isRemoved: boolean;
   /** Positions of the values of `address` and `topics`; -1 for a missing one. */
   readonly address: number;
   readonly topics: number;
@@ -58,6 +60,7 @@ export class ScannedLog {
     this.block = scanner.block;
     this.index = scanner.index;
     this.hasTimestamp = scanner.hasTimestamp;
+    this.isRemoved = scanner.isRemoved;
     this.address = scanner.address;
     this.topics = scanner.topics;
     this.#hash = hash;
@@ -80,6 +83,7 @@ const MAX_DIGITS = 14;
 
 const keyBytes = (name: string): Buffer => Buffer.from(name, "latin1");
 const LOG_INDEX = keyBytes("logIndex");
+const REMOVED = keyBytes("removed");
 const BLOCK_HASH = keyBytes("blockHash");
 const BLOCK_NUMBER = keyBytes("blockNumber");
 const BLOCK_TIMESTAMP = keyBytes("blockTimestamp");
@@ -129,6 +133,7 @@ class LogScanner {
   #hash: BlockHash | undefined;
   #hasHash = false;
   hasTimestamp = false;
+  isRemoved = false;
   address = -1;
   topics = -1;
 
@@ -142,6 +147,7 @@ class LogScanner {
     this.index = Number.NaN;
     this.#hasHash = false;
     this.hasTimestamp = false;
+    this.isRemoved = false;
     this.address = -1;
     this.topics = -1;
     const end = skipObjectUnchecked(this.text, start, this.#onMember);
@@ -166,6 +172,8 @@ class LogScanner {
           this.address = valueAt;
         } else if (text[name] === LOWER_T) {
           this.topics = valueAt;
+        } else if (hasBytes(text, name, REMOVED)) {
+          this.isRemoved = text[valueAt] === LOWER_T;
         }
         return;
       case LOG_INDEX.length:

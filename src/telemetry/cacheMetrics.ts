@@ -71,7 +71,10 @@ export const cacheMetrics = (metrics: MetricFactory) => {
       operation: ["get", "set"],
     }),
     // An alert takes 0 for a fault.
-    redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline and accepts writes; absent without Redis"),
+    redisUp: redis.absentLevel(
+      "redis_up",
+      "1 while Redis answers within its deadline and accepts writes; absent without Redis",
+    ),
     redisErrors: redis.counter("redis_errors_total", "Redis operations that failed, by reason", {
       reason: REDIS_FAILURES,
     }),

@@ -21,6 +21,7 @@ import {
   isNumber,
   isSame,
   listOf,
+  MalformedField,
   numberOf,
   rpcTypeOf,
 } from "./jsonFields.ts";
@@ -41,7 +42,11 @@ const KNOWN_TYPES: ReadonlySet<number> = new Set([0, 1, 2, 3, 4, DEPOSIT_TYPE]);
 const lower = <T extends string>(value: T): T => value.toLowerCase() as T;
 
 const logOf = (value: unknown): LogEntry => {
-  const { address, topics, data } = fieldsOf(value);
+  const { address, topics, data, removed } = fieldsOf(value);
+  // Only a notification can say that a log is removed.
+  if (!isAbsent(removed) && removed !== false) {
+    throw new MalformedField("expected a log that is not removed");
+  }
   return {
     address: lower(bytesOf(address, 20)),
     topics: listOf(topics).map((topic) => lower(bytesOf(topic, 32))),

@@ -2,7 +2,7 @@ import { bloomContains } from "../ethereum/bloom.ts";
 import { isAddress, isHash } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
 import type { Fields } from "../json/jsonBytes.ts";
-import { bytesOf, dataOf, fieldsOf, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+import { bytesOf, dataOf, fieldsOf, isAbsent, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
 
 const MEMBERS = ["blockHash", "transactionHash", "data"];
 const NUMBERS = ["blockNumber", "transactionIndex", "logIndex"];
@@ -12,6 +12,7 @@ const isEqual = (log: Fields, expected: Fields): boolean => {
   const expectedTopics = listOf(expected.topics);
   return (
     isSame(log.address, bytesOf(expected.address, 20)) &&
+    (isAbsent(log.removed) || log.removed === false) &&
     topics.length === expectedTopics.length &&
     topics.every((topic, at) => isSame(topic, dataOf(expectedTopics[at]))) &&
     MEMBERS.every((name) => isSame(log[name], dataOf(expected[name]))) &&
