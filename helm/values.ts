@@ -171,7 +171,7 @@ const networkValues = {
   networkPolicy: z.strictObject({
     enabled,
     from: kubernetesList.describe("Peers that reach the traffic port; empty: all"),
-    opsFrom: kubernetesList.describe("Peers that reach the ops port; empty: none"),
+    opsFrom: kubernetesList.describe("Peers that reach the ops port, beside the pod of `helm test`; empty: none"),
     egress: kubernetesList.describe(
       "Rules of outgoing connections, also to DNS, nodes, feeds and Redis; empty: all are allowed",
     ),

@@ -18,6 +18,12 @@ app.kubernetes.io/name: {{ include "forebay.chartName" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* The pod of helm test. */}}
+{{- define "forebay.testSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "forebay.labels" -}}
 {{ include "forebay.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

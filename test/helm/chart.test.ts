@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { alertsWithThreshold } from "../../grafana/thresholds.ts";
@@ -210,4 +211,51 @@ test("helm refuses a wrong option by its path", { skip: !hasHelm && "no helm" },
 test("values.schema.json is draft 7, which every Helm 3 reads", () => {
   const { $schema } = z.looseObject({ $schema: z.string() }).parse(read("values.schema.json"));
   assert.match($schema, /draft-07/);
+});
+
+test("the schema of the chart admits variables wherever the configuration does, and still refuses wrong values", () => {
+  const schema = z.fromJSONSchema(read("values.schema.json") as Parameters<typeof z.fromJSONSchema>[0]);
+  const faultsOf = (config: object): readonly string[] =>
+    schema
+      .safeParse({ ...Object(DEFAULTS), image: { ...Object(DEFAULTS).image, repository: "a" }, config })
+      .error?.issues.map(({ path }) => path.join(".")) ?? [];
+  const chains = [
+    {
+      name: "${NAME}",
+      chainId: "${ID}",
+      nodes: [{ url: "${URL}", priority: "${PRIORITY:-1}" }],
+      state: { follow: "${FOLLOW}" },
+      simulate: { enabled: "${ENABLED}" },
+    },
+  ];
+  const keys = [{ name: "wallet", sha256: "${DIGEST}", expires: "${EXPIRES}", limit: { calls: "${CALLS}" } }];
+  const asset = { address: "${ASSET}", name: "USDC", version: "2", decimals: "${DECIMALS}" };
+  const payment = {
+    payTo: "${PAY_TO}",
+    network: "${NETWORK}",
+    asset,
+    facilitator: { url: "${FACILITATOR}" },
+    price: { default: "${PRICE}" },
+  };
+  const server = { opsToken: "${OPS_TOKEN}", healthPath: "${HEALTH_PATH}" };
+  assert.deepEqual(faultsOf({ chains, server, access: { keys, payment }, log: { level: "${LEVEL}" } }), []);
+  assert.deepEqual(faultsOf({ chains, server: { opsToken: "short" } }), ["config.server.opsToken"]);
+  assert.deepEqual(faultsOf({ chains, access: { keys: [{ name: "wallet", sha256: "ab" }] } }), [
+    "config.access.keys.0.sha256",
+  ]);
+});
+
+test("the pod of helm test reaches the ops port under the network policy", { skip: !hasHelm && "no helm" }, () => {
+  const values = ["--values", "ci/one-chain-values.yaml", "--set", "networkPolicy.enabled=true"];
+  const objects = parseAllDocuments(runHelm("template", "release", ...CLUSTER, ...values, ".")).map(
+    (document) => document.toJS() ?? {},
+  );
+  const policy = objects.find(({ kind }) => kind === "NetworkPolicy");
+  const pod = objects.find(({ kind }) => kind === "Pod");
+  const admitted = policy.spec.ingress
+    .filter(({ ports }: { ports: readonly { port: string }[] }) => ports[0]?.port === "ops")
+    .flatMap(({ from }: { from: readonly object[] }) => from);
+  assert.ok(
+    admitted.some((peer: object) => isDeepStrictEqual(peer, { podSelector: { matchLabels: pod.metadata.labels } })),
+  );
 });
