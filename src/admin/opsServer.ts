@@ -21,13 +21,13 @@ export interface OpsOptions {
   config(): string;
   /** JSON text of the usage of the `top` keys that cost most; also by day, if `days` is defined. Rejects if the days cannot be read. */
   usage(top: number, days: number | undefined): Awaitable<string>;
-  /** Takes nodes out of use. Undefined without `server.opsToken`: then there is no such path. */
+  /** Takes nodes out of use. Undefined without `server.opsToken`: then no path needs it, and nodes cannot be cordoned. */
   readonly cordon?: CordonOptions | undefined;
   onError(error: unknown): void;
 }
 
 export interface CordonOptions {
-  /** The bearer token that a request must have. */
+  /** The bearer token that a request must have, also for the private paths. */
   readonly token: string;
   /** Takes a node out of use. Without `isForced`, not if no other node of the chain can be used. */
   cordon(chain: string, node: string, isForced: boolean): CordonOutcome;
@@ -79,6 +79,16 @@ const hasToken = ({ headers }: IncomingMessage, token: string): boolean => {
   return timingSafeEqual(digest(headers.authorization ?? ""), digest(`Bearer ${token}`));
 };
 
+/** Whether the request has the token. Else it gets 401. */
+const admit = (request: IncomingMessage, response: ServerResponse, token: string): boolean => {
+  const isAdmitted = hasToken(request, token);
+  if (!isAdmitted) {
+    response.setHeader("WWW-Authenticate", "Bearer");
+    reply(response, 401, "server.opsToken is needed as a bearer token\n");
+  }
+  return isAdmitted;
+};
+
 /** Takes a node out of use, or back. The query `force` allows it for the last node. */
 const sendCordon = (
   request: IncomingMessage,
@@ -91,9 +101,7 @@ const sendCordon = (
     reply(response, 405, "POST only\n");
     return;
   }
-  if (!hasToken(request, token)) {
-    response.setHeader("WWW-Authenticate", "Bearer");
-    reply(response, 401, "server.opsToken is needed as a bearer token\n");
+  if (!admit(request, response, token)) {
     return;
   }
   const cordoned = action === "cordon";
@@ -144,8 +152,15 @@ const sendReadiness = (response: ServerResponse, query: string, { readiness }: O
   reply(response, status, `${JSON.stringify(body)}\n`, "application/json");
 };
 
+/** They name customers, prices and hosts of nodes. */
+const PRIVATE_PATHS: ReadonlySet<string> = new Set(["/config", "/usage"]);
+
 const servePage = (request: IncomingMessage, response: ServerResponse, options: OpsOptions): void => {
-  const [path, query = ""] = request.url?.split("?", 2) ?? [];
+  const [path = "", query = ""] = request.url?.split("?", 2) ?? [];
+  const { cordon } = options;
+  if (cordon !== undefined && PRIVATE_PATHS.has(path) && !admit(request, response, cordon.token)) {
+    return;
+  }
   switch (path) {
     case "/metrics":
       void sendMetrics(response, options);

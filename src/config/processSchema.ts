@@ -97,7 +97,7 @@ export const serverSchema = z.strictObject({
     .min(16)
     .optional()
     .describe(
-      "Bearer token of `POST /nodes/<chain>/<node>/cordon` on the ops port, at least 16 characters; default: no such path",
+      "Bearer token of `/config`, `/usage` and `POST /nodes/<chain>/<node>/cordon` on the ops port, at least 16 characters; default: none, and no node can be cordoned",
     ),
   opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /usage, /config"),
   dataDir: z

@@ -101,7 +101,8 @@ test("cordon needs the token, and without server.opsToken there is no such path"
   assert.equal((await post(service, "/nodes/chain/first/cordon", "0123456789abcdeX")).status, 401);
   assert.equal((await post(service, "/nodes/chain/none/cordon")).status, 404);
   assert.equal((await fetch(`${service.opsUrl}/nodes/chain/first/cordon`)).status, 405);
-  assert.ok(!(await (await fetch(`${service.opsUrl}/config`)).text()).includes(TOKEN));
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  assert.ok(!(await (await fetch(`${service.opsUrl}/config`, { headers })).text()).includes(TOKEN));
 
   const { service: without } = await start(t, undefined);
   assert.equal((await post(without, "/nodes/chain/first/cordon")).status, 405);
@@ -126,4 +127,23 @@ test("forebay cordon sends the request of the configuration, and rejects with th
   const { opsToken, ...server } = config.server;
   await assert.rejects(cordonNode({ ...config, server }, "cordon", ["chain", "first"]), /server.opsToken is not set/);
   assert.equal(opsToken, TOKEN);
+});
+
+test("/config and /usage need the token where one is set, and metrics and health do not", async (t) => {
+  const { service } = await start(t, TOKEN);
+  const statusOf = async (path: string, token?: string): Promise<number> => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    return (await fetch(`${service.opsUrl}${path}`, { headers })).status;
+  };
+  for (const path of ["/config", "/usage", "/usage?top=1", "/config?a"]) {
+    assert.deepEqual(
+      [await statusOf(path), await statusOf(path, "wrong"), await statusOf(path, TOKEN)],
+      [401, 401, 200],
+    );
+  }
+  for (const path of ["/metrics", "/healthz", "/readyz"]) {
+    assert.equal(await statusOf(path), 200, path);
+  }
+  const { service: without } = await start(t, undefined);
+  assert.equal((await fetch(`${without.opsUrl}/config`)).status, 200);
 });
