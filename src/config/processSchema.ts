@@ -164,7 +164,9 @@ export const serverSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe("Whether `GET /` shows browsers a page with chains, names of nodes and traffic"),
-  drainTimeoutMs: milliseconds(35_000).describe("Time after `drainDelayMs` for requests in flight"),
+  drainTimeoutMs: milliseconds(35_000).describe(
+    "Time after `drainDelayMs` for requests in flight; WebSockets close over half of it",
+  ),
 });
 
 const isPriceTable = (name: string): name is PriceTable => name in PRICE_TABLES;

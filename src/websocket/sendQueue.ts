@@ -12,7 +12,7 @@ interface SendQueueOptions {
    * It is corked, so that the messages of one turn of the event loop are one system call.
    */
   readonly stream: Duplex;
-  /** Limit for unsent bytes. Above it, the reader counts as too slow for more events. */
+  /** Limit for unsent bytes: of events, above which the reader is too slow, and of all, above which no further call is handled. */
   readonly maxBufferBytes: number;
   /** Called with the bytes of each fragment that is sent. */
   onSent?(bytes: number): void;
@@ -57,6 +57,7 @@ export class SendQueue {
   /** The newest burst of events. */
   #burst = 0;
   #unsentEvents = 0;
+  #unsentResponseBytes = 0;
   readonly #uncork = (): void => {
     this.#isCorked = false;
     this.#options.stream.uncork();
@@ -78,8 +79,13 @@ export class SendQueue {
     return isFull;
   }
 
+  /** Whether the unsent bytes of events exceed the limit. A response may be of any size: its reader is not slow. */
+  get #hasUnreadEvents(): boolean {
+    return this.#socket.bufferedAmount - this.#unsentResponseBytes > this.#options.maxBufferBytes;
+  }
+
   /**
-   * Sends an event as fragments of one message. Never waits; calls `onSlow` if the reader does not keep up: if bytes of earlier bursts
+   * Sends an event as fragments of one message. Never waits; calls `onSlow` if the reader does not keep up: if events of earlier bursts
    * exceed the limit. Bytes of the same burst do not count: no reader is that fast. The budget limits them.
    */
   notify(fragments: Message, burst: number): void {
@@ -90,7 +96,7 @@ export class SendQueue {
     this.#burst = Math.max(burst, this.#burst);
     if (this.#buffered !== undefined) {
       this.#buffer(this.#buffered, fragments);
-    } else if (isLater && this.isFull) {
+    } else if (isLater && this.#hasUnreadEvents) {
       this.#abort();
     } else {
       this.#cork();
@@ -161,8 +167,10 @@ export class SendQueue {
       return Promise.resolve(false);
     }
     this.#options.onSent?.(bytes.length);
+    this.#unsentResponseBytes += bytes.length;
     return new Promise((resolve) => {
       this.#socket.send(bytes, options, (error) => {
+        this.#unsentResponseBytes -= bytes.length;
         this.#onSent();
         resolve(!error);
       });

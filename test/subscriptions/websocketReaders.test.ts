@@ -43,7 +43,8 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
   );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = new WebSocket(url);
   const messages: string[] = [];
   client.on("message", (data) => messages.push(String(data)));
   const closed = once(client, "close").then(([code, reason]) => ({ code, reason: String(reason) }));
@@ -57,7 +58,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
     client.send("{}");
     return subscriber.promise;
   };
-  return { client, messages, closed, ask, webSockets, errors };
+  return { url, client, messages, closed, ask, webSockets, errors };
 };
 
 const nothing: HandleMessage = async () => ({ chunks: [] });
@@ -177,4 +178,50 @@ test("a connection without pongs ends, an idle one is closed, and one with subsc
   busy.client.pause();
   await left.promise;
   assert.ok(!subscriber.isOpen);
+});
+
+test("a large response to a reader that reads does not count as unread events", async (context) => {
+  const reply = Buffer.alloc(12 * 1024 * 1024, "1");
+  const { client, messages, ask } = await connect(context, async () => ({ chunks: [reply] }));
+  client.pause();
+  const subscriber = await ask();
+  const count = 20;
+  for (let burst = 1; burst <= count; burst++) {
+    await turn();
+    subscriber.notify(createNotification([Buffer.from(`${burst}`)]).render(ID), burst);
+  }
+  assert.ok(subscriber.isOpen);
+  client.resume();
+  while (messages.length < count + 1) {
+    await once(client, "message");
+  }
+  assert.ok(messages.some(({ length }) => length === reply.length));
+});
+
+test("draining spreads the closes over half of its time, and each connection is served until its turn", async (context) => {
+  const answer = Buffer.from("1");
+  const { url, client: first, webSockets } = await connect(context, async () => ({ chunks: [answer] }));
+  const clients = [first];
+  while (clients.length < 10) {
+    const client = new WebSocket(url);
+    context.after(() => client.terminate());
+    await once(client, "open");
+    clients.push(client);
+  }
+  const timeoutMs = 4_000;
+  const startMs = performance.now();
+  const ends = clients.map(async (client) => {
+    const [code] = await once(client, "close");
+    return { code, ms: performance.now() - startMs };
+  });
+  const ended = webSockets.close(timeoutMs);
+  const last = clients.at(-1) ?? assert.fail();
+  last.send("{}");
+  assert.equal(String((await once(last, "message"))[0]), "1");
+  await ended;
+  for (const [index, { code, ms }] of (await Promise.all(ends)).entries()) {
+    assert.equal(code, 1001);
+    // A timer may fire a millisecond early.
+    assert.ok(ms >= (index * timeoutMs) / 2 / clients.length - 5, `${index} closed after ${ms} ms`);
+  }
 });
