@@ -49,6 +49,8 @@ const GOING_AWAY = 1001;
 const UNAVAILABLE = "503 Service Unavailable";
 /** The name of the places of all WebSockets. */
 const ALL = "WebSockets";
+/** The part of the time for draining over which the closes are spread. Clients that connect again would else do so at once. */
+const SPREAD = 0.5;
 /** Time for the client to answer the close frame. */
 const CLOSE_GRACE_MS = 1_000;
 
@@ -128,24 +130,37 @@ export class WebSockets {
     }
   }
 
-  /** Accepts no more calls and waits up to `timeoutMs` for those in flight. Then closes each connection with 1001. */
+  /**
+   * Accepts no more connections, and closes those that are open one after the other, evenly over half of `timeoutMs`. Each is served
+   * until its turn. Then it gets no more calls, and is closed with 1001 after those in flight, at `timeoutMs` in any case.
+   */
   async close(timeoutMs: number): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#timer);
     const ended = new AbortController();
     // An abort ends the wait early.
     const timeout = wait(timeoutMs, undefined, { signal: ended.signal }).catch(() => undefined);
-    await Promise.all(
-      [...this.#connections].map(async (connection) => {
-        connection.stop();
-        await Promise.race([connection.drained(), timeout]);
-        connection.close(GOING_AWAY, "going away");
-        await Promise.race([connection.closed, wait(Math.min(timeoutMs, CLOSE_GRACE_MS), undefined, { ref: false })]);
-        connection.terminate();
-      }),
-    );
+    const connections = [...this.#connections];
+    const startMs = performance.now();
+    const endings: Promise<void>[] = [];
+    for (const [index, connection] of connections.entries()) {
+      const delayMs = startMs + (index * timeoutMs * SPREAD) / connections.length - performance.now();
+      if (delayMs > 0 && this.#connections.has(connection)) {
+        await Promise.race([connection.closed, wait(delayMs, undefined, { ref: false })]);
+      }
+      endings.push(this.#end(connection, timeout, Math.min(timeoutMs, CLOSE_GRACE_MS)));
+    }
+    await Promise.all(endings);
     ended.abort();
     this.#server?.close();
+  }
+
+  async #end(connection: WebSocketConnection, timeout: Promise<void>, graceMs: number): Promise<void> {
+    connection.stop();
+    await Promise.race([connection.drained(), timeout]);
+    connection.close(GOING_AWAY, "going away");
+    await Promise.race([connection.closed, wait(graceMs, undefined, { ref: false })]);
+    connection.terminate();
   }
 
   #createServer(): WebSocketServer {
