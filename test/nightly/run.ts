@@ -25,8 +25,8 @@ const SHORT_BENCHES: ReadonlySet<string> = new Set([
   "scaling",
   "wallet-mix",
 ]);
-/** A run prepares, ends its processes, and completes what it has begun. */
-const MORE_MS = 180_000;
+/** A run prepares, ends its processes, and completes what it has begun. A busy machine takes longer. */
+const MORE_MS = 360_000;
 const SEEDS = 2 ** 31;
 const MAX_FIGURES = 3;
 const MAX_OUTPUT = 8_000;
