@@ -88,12 +88,12 @@ export class ChainViews {
   readonly findExecuted: ExecutedSourceOptions["find"] = (...read) =>
     this.#pending?.findExecuted(...read) ?? "incomplete";
 
-  /** Records a raw transaction that a node accepted, for the pending nonce of its sender. */
-  recordSubmitted(raw: string): SubmittedTransaction | undefined {
+  /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Resolves when replicas can read it. */
+  async recordSubmitted(raw: string): Promise<SubmittedTransaction | undefined> {
     const transaction = parseSubmitted(raw, this.#senders);
     if (transaction?.sent !== undefined) {
       const { hash, sent } = transaction;
-      this.#pending?.recordSubmitted(hash, sent.sender, sent.nonce);
+      await this.#pending?.recordSubmitted(hash, sent.sender, sent.nonce);
     }
     return transaction;
   }

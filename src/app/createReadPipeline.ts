@@ -62,7 +62,8 @@ const SCRIPT_DEADLINES = 2;
 
 const valuesIn = (store: EntryStore, keys: ChainKeys): SharedValues => ({
   get: async (key) => (await store.get(keys.prefix + key))?.body,
-  set: (key, body, seconds) => store.set(keys.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
+  set: async (key, body, seconds) =>
+    store.set(keys.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
 });
 
 /** Creates the path of a read: see the picture of a request in docs/architecture.md. */

@@ -7,6 +7,9 @@ import type { Upstreams } from "./upstreams.ts";
 
 const TIMEOUT_MS = 5_000;
 
+/** A node that lacks a transaction may not have received it: the others are asked too. */
+const FOUND_BY_ANY: ReadonlySet<string> = new Set(["eth_getTransactionByHash"]);
+
 /**
  * Creates the call function of forebay itself. Its calls go to a node, without method table and cache.
  * It returns the result as a JSON value. It rejects after TIMEOUT_MS.
@@ -20,7 +23,7 @@ export const directNodeCall =
       bypassCache: true,
     });
     const { body } = await upstreams.background.request(
-      { ...createCall(method, params), retention: "never", canonicalParams: "" },
+      { ...createCall(method, params), retention: "never", canonicalParams: "", nullIsError: FOUND_BY_ANY.has(method) },
       context,
     );
     if (!(body instanceof Uint8Array)) {

@@ -119,8 +119,8 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     askNodeNonce: config.pending.askNodeNonce,
     advanceNonce: (sender, nonce) => views.advanceNonce(sender, nonce),
     subscribe: (listener) => views.subscribe(listener),
-    recordSubmitted: (raw) => {
-      const submitted = views.recordSubmitted(raw);
+    recordSubmitted: async (raw) => {
+      const submitted = await views.recordSubmitted(raw);
       if (submitted) {
         pipeline.negativeCache.expectTransactions([submitted.hash]);
       }

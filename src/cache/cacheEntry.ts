@@ -3,6 +3,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { Proof, RpcRequest } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 
 /** The node that stated a value which no hash proves. All values that it stated for a chain share the object. */
@@ -36,8 +37,8 @@ export interface EntryStore {
   readonly name: "disk" | "redis";
   /** Returns an entry, or undefined after a short deadline. Never rejects. Default of `owner`: no client. */
   get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined>;
-  /** Writes an entry in the background. */
-  set(key: string, entry: CacheEntry, seconds: number): void;
+  /** Writes an entry in the background. A promise resolves when it is written, or cannot be. */
+  set(key: string, entry: CacheEntry, seconds: number): Awaitable<void>;
   /** Removes an entry in the background. */
   delete(key: string): void;
 }

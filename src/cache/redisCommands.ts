@@ -47,7 +47,7 @@ const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
 /** A longer value would delay the commands behind it on the connection. */
 const MAX_VALUE_BYTES = 8 * 1024 * 1024;
 
-/** Writes entries. Nobody waits for the result. */
+/** Writes entries. */
 export class RedisWrites {
   readonly #link: RedisLink;
   #inFlight = 0;
@@ -62,24 +62,24 @@ export class RedisWrites {
     return this.#inFlight >= MAX_WRITES_IN_FLIGHT || this.#bytesInFlight + bytes > MAX_BYTES_IN_FLIGHT;
   }
 
-  /** Writes an entry in the background. Failures are counted. */
-  write(key: string, entry: CacheEntry, seconds: number): void {
-    this.#track(entry.body.byteLength, this.#encodeAndSet(key, entry, seconds));
+  /** Writes an entry. Resolves at its end. Failures are counted. */
+  write(key: string, entry: CacheEntry, seconds: number): Promise<void> {
+    return this.#track(entry.body.byteLength, this.#encodeAndSet(key, entry, seconds));
   }
 
   /** Removes an entry in the background. Failures are counted. */
   remove(key: string): void {
     const { client } = this.#link;
-    this.#track(
+    void this.#track(
       0,
       this.#send(() => client.del(key)),
     );
   }
 
-  #track(bytes: number, sent: Promise<void>): void {
+  #track(bytes: number, sent: Promise<void>): Promise<void> {
     this.#inFlight += 1;
     this.#bytesInFlight += bytes;
-    void sent
+    return sent
       .catch((error: unknown) => this.#link.health.failed(failureReason(error), 1, error))
       .finally(() => {
         this.#inFlight -= 1;

@@ -88,10 +88,10 @@ export class RedisStore implements EntryStore {
     return this.#reads.read(key, owner);
   }
 
-  /** Writes an entry in the background. */
-  set(key: string, entry: CacheEntry, seconds: number): void {
+  /** Writes an entry. Resolves when it is written, or cannot be. Never rejects. */
+  async set(key: string, entry: CacheEntry, seconds: number): Promise<void> {
     if (this.#mayWrite(entry.body.byteLength)) {
-      this.#writes.write(key, entry, seconds);
+      await this.#writes.write(key, entry, seconds);
     }
   }
 

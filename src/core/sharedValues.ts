@@ -2,8 +2,8 @@
 export interface SharedValues {
   /** Never rejects. Returns undefined, after a short wait, if the shared store does not answer. */
   get(key: string): Promise<Uint8Array | undefined>;
-  /** Returns at once. */
-  set(key: string, bytes: Uint8Array, seconds: number): void;
+  /** Resolves when the value is written, or cannot be. Never rejects. */
+  set(key: string, bytes: Uint8Array, seconds: number): Promise<void>;
 }
 
 export type ScriptArgument = string | number | Buffer;

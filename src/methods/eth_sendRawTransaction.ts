@@ -40,7 +40,7 @@ interface Sent {
 /** Sends a raw transaction by an `eth_sendRawTransaction`. */
 export const sendTransaction = async (input: MethodInput, raw: string): Promise<Sent> => {
   const response = await send(input, raw);
-  return { response, submitted: input.chain.recordSubmitted(raw) };
+  return { response, submitted: await input.chain.recordSubmitted(raw) };
 };
 
 /** A transaction that nodes have is sent, whatever the others say to all, and although one returned a wrong hash. */

@@ -74,8 +74,8 @@ export interface Chain {
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   /** Called with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
-  /** Records that a node accepted this raw transaction. Undefined if it is not hex data. */
-  recordSubmitted(raw: string): SubmittedTransaction | undefined;
+  /** Records that a node accepted this raw transaction. Resolves when other replicas can read it, with undefined if it is not hex data. */
+  recordSubmitted(raw: string): Promise<SubmittedTransaction | undefined>;
 }
 
 /** One call, with everything that a method may use. */

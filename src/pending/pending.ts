@@ -59,10 +59,10 @@ export class Pending {
     return this.#parts.reconciliation.executedBlocks.find(...read);
   }
 
-  /** Records a transaction that a node accepted through forebay. The sender's pending nonce counts it. */
-  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void {
+  /** Records a transaction that a node accepted through forebay. The sender's pending nonce counts it, here at once. */
+  async recordSubmitted(hash: Hash, sender: Address, nonce: bigint): Promise<void> {
     const { shared, local } = this.#parts;
-    (shared ?? local).recordSubmitted(hash, sender, nonce);
+    await (shared ?? local).recordSubmitted(hash, sender, nonce);
   }
 
   /** Advances `nonce` past the sender's consecutive transactions that a node accepted through this or another replica. */

@@ -1,5 +1,7 @@
 import type { SharedValues } from "../core/sharedValues.ts";
+import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import { type Address, type Hash, isHash } from "../ethereum/hex.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 
 interface SubmittedNoncesOptions {
   /** Reads transactions by hash, in order; `null` if no node has it. Rejects if no node answers. */
@@ -13,18 +15,35 @@ interface SubmittedNoncesOptions {
 }
 
 interface Accepted {
+  readonly sender: Address;
+  readonly nonce: bigint;
   readonly hash: Hash;
   readonly acceptedAtMs: number;
+  /** The newest sealed block then. */
+  readonly acceptedAt: bigint;
   /** Consecutive reviews in which no node had the transaction. */
   misses: number;
+}
+
+/** The accepted transactions of one sender. */
+interface Sender {
+  readonly nonces: Map<bigint, Accepted>;
+  /** The highest nonce that was removed because there were more than MAX_OF_SENDER. */
+  removed: { readonly nonce: bigint; readonly atMs: number } | undefined;
 }
 
 const TTL_MS = 5 * 60_000;
 const MAX_SENDERS = 20_000;
 const MAX_OF_SENDER = 1_024;
-const MAX_REVIEWED = 1_000;
-/** A single miss may come from a machine behind the URL that has not received the transaction yet. */
-const MAX_MISSES = 2;
+/** Most transactions are sealed before, so that no node is asked for them. A transaction is reviewed after either. */
+const REVIEWED_AFTER_BLOCKS = 10n;
+const REVIEWED_AFTER_MS = 30_000;
+const MAX_REVIEWED = 20;
+/** Misses may come from machines behind the URL that have not received the transaction yet. */
+const MAX_MISSES = 8;
+
+const tooMany = (sender: Address): RpcError =>
+  new RpcError(CODES.SERVER, `the nonce of ${sender} is not known: more than ${MAX_OF_SENDER} transactions wait`);
 
 /** Whether the transaction is sealed below the head. One in the head still counts: the view's base may be the parent block. */
 const isSealedBelow = (transaction: unknown, head: bigint): boolean =>
@@ -38,30 +57,43 @@ const isSealedBelow = (transaction: unknown, head: bigint): boolean =>
 export class SubmittedNonces {
   readonly #options: SubmittedNoncesOptions;
   /** In order of last use: the first sender is evicted first. */
-  readonly #senders = new Map<Address, Map<bigint, Accepted>>();
+  readonly #senders = new Map<Address, Sender>();
+  /** All transactions, those that were not reviewed for the longest time first. It may contain removed ones until the next review. */
+  #queue: Accepted[] = [];
 
   constructor(options: SubmittedNoncesOptions) {
     this.#options = options;
   }
 
   recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void {
+    const { head, now } = this.#options;
     const senders = this.#senders;
-    const nonces = senders.get(sender) ?? new Map<bigint, Accepted>();
+    const known = senders.get(sender) ?? { nonces: new Map<bigint, Accepted>(), removed: undefined };
     senders.delete(sender);
-    senders.set(sender, nonces);
-    if (nonces.size < MAX_OF_SENDER) {
-      nonces.set(nonce, { hash, acceptedAtMs: this.#options.now(), misses: 0 });
+    senders.set(sender, known);
+    const accepted = { sender, nonce, hash, acceptedAtMs: now(), acceptedAt: head(), misses: 0 };
+    known.nonces.set(nonce, accepted);
+    this.#queue.push(accepted);
+    if (known.nonces.size > MAX_OF_SENDER) {
+      this.#removeLowest(known);
     }
     if (senders.size > MAX_SENDERS) {
       senders.delete(senders.keys().next().value ?? sender);
     }
   }
 
-  /** Advances `nonce` past the sender's consecutive accepted transactions that begin with it. */
+  /**
+   * Advances `nonce` past the sender's consecutive accepted transactions that begin with it. Throws RpcError if some of them are
+   * no longer known.
+   */
   advance(sender: Address, nonce: bigint): bigint {
-    const nonces = this.#senders.get(sender);
+    const known = this.#senders.get(sender);
+    const removed = known?.removed;
+    if (removed !== undefined && nonce <= removed.nonce && removed.atMs >= this.#oldestMs) {
+      throw tooMany(sender);
+    }
     let next = nonce;
-    while (nonces?.has(next)) {
+    while (known?.nonces.has(next)) {
       next++;
     }
     return next;
@@ -69,63 +101,95 @@ export class SubmittedNonces {
 
   /** Removes sealed, dropped and old transactions. Must be called once a block. */
   async review(): Promise<void> {
-    this.#removeOld();
-    const reviewed = this.#listAccepted().slice(0, MAX_REVIEWED);
+    const { find, head, onDropped } = this.#options;
+    const reviewed = this.#takeDue();
     if (reviewed.length === 0) {
       return;
     }
-    const { find, head, onDropped } = this.#options;
-    const transactions = await find(reviewed.map(({ accepted }) => accepted.hash));
-    for (const [position, { sender, nonce, accepted }] of reviewed.entries()) {
+    // Meanwhile they are reviewed by nobody else. If no node answers, the next review repeats it.
+    const transactions = await find(reviewed.map(({ hash }) => hash)).finally(() => this.#queue.push(...reviewed));
+    for (const [position, accepted] of reviewed.entries()) {
       const transaction = transactions[position];
       accepted.misses = transaction === null ? accepted.misses + 1 : 0;
       const isDropped = accepted.misses >= MAX_MISSES;
       if (isDropped || isSealedBelow(transaction, head())) {
-        this.#remove(sender, nonce, accepted.hash);
+        this.#remove(accepted);
       }
       if (isDropped) {
-        onDropped?.(sender, nonce);
+        onDropped?.(accepted.sender, accepted.nonce);
       }
     }
   }
 
-  #listAccepted(): { readonly sender: Address; readonly nonce: bigint; readonly accepted: Accepted }[] {
-    return [...this.#senders].flatMap(([sender, nonces]) =>
-      [...nonces].map(([nonce, accepted]) => ({ sender, nonce, accepted })),
-    );
+  get #oldestMs(): number {
+    return this.#options.now() - TTL_MS;
   }
 
-  #removeOld(): void {
-    const oldestMs = this.#options.now() - TTL_MS;
-    for (const [sender, nonces] of this.#senders) {
-      for (const [nonce, { hash, acceptedAtMs }] of nonces) {
-        if (acceptedAtMs < oldestMs) {
-          this.#remove(sender, nonce, hash);
-        }
+  /** Takes transactions for one review from the queue. Removes those that are too old. */
+  #takeDue(): readonly Accepted[] {
+    const { head, now } = this.#options;
+    const oldestMs = this.#oldestMs;
+    const due: Accepted[] = [];
+    const others: Accepted[] = [];
+    for (const accepted of this.#queue) {
+      const { acceptedAtMs, acceptedAt } = accepted;
+      const isDue = acceptedAtMs <= now() - REVIEWED_AFTER_MS || acceptedAt <= head() - REVIEWED_AFTER_BLOCKS;
+      if (acceptedAtMs < oldestMs) {
+        this.#remove(accepted);
+      } else if (this.#isCurrent(accepted)) {
+        (isDue && due.length < MAX_REVIEWED ? due : others).push(accepted);
       }
     }
+    this.#queue = others;
+    return due;
   }
 
-  #remove(sender: Address, nonce: bigint, hash: Hash): void {
-    const nonces = this.#senders.get(sender);
-    // If another transaction has replaced this one, it stays.
-    if (nonces?.get(nonce)?.hash !== hash) {
+  /** Whether no other transaction has replaced this one, and it was not removed. */
+  #isCurrent(accepted: Accepted): boolean {
+    return this.#senders.get(accepted.sender)?.nonces.get(accepted.nonce) === accepted;
+  }
+
+  #remove(accepted: Accepted): void {
+    const { sender, nonce } = accepted;
+    if (!this.#isCurrent(accepted)) {
       return;
     }
-    nonces.delete(nonce);
-    if (nonces.size === 0) {
+    const nonces = this.#senders.get(sender)?.nonces;
+    nonces?.delete(nonce);
+    if (nonces?.size === 0) {
       this.#senders.delete(sender);
     }
+  }
+
+  /** The lowest nonce is sealed first. */
+  #removeLowest(known: Sender): void {
+    const { nonces, removed } = known;
+    const lowest = [...nonces.keys()].reduce(smaller);
+    nonces.delete(lowest);
+    known.removed = { nonce: larger(lowest, removed?.nonce ?? lowest), atMs: this.#options.now() };
   }
 }
 
 /** The lifetime of an accepted nonce (docs/answers.md, Blocks and pending). */
 const TTL_SECONDS = 5 * 60;
-/** Limit of the sequential reads of one request, for senders with many transactions. */
-const MAX_READS = 64;
+/** Nonces that are read at once. Few senders have more than one transaction in flight. */
+const MAX_READS_AT_ONCE = 64;
+/** The longest time that a send waits for Redis. */
+const WRITE_MS = 50;
 const DROPPED = Buffer.from("dropped");
 
 const decoder = new TextDecoder();
+/** Resolves when the write is done, or after WRITE_MS. */
+const untilWritten = (written: Promise<void>): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, WRITE_MS);
+    const end = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    written.then(end, end);
+  });
+
 const keyOf = (sender: Address, nonce: bigint): string => `accepted:${sender.toLowerCase()}:${nonce}`;
 
 /**
@@ -141,24 +205,38 @@ export class SharedNonces {
     this.#values = values;
   }
 
-  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void {
+  /** Resolves when other replicas can read it. */
+  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): Promise<void> {
     this.#local.recordSubmitted(hash, sender, nonce);
-    this.#values.set(keyOf(sender, nonce), Buffer.from(hash), TTL_SECONDS);
+    return untilWritten(this.#values.set(keyOf(sender, nonce), Buffer.from(hash), TTL_SECONDS));
   }
 
   /** Like `SubmittedNonces.advance`, with the transactions that other replicas have sent. */
   async advance(sender: Address, nonce: bigint): Promise<bigint> {
     let next = this.#local.advance(sender, nonce);
-    for (let reads = 0; reads < MAX_READS; reads++) {
-      const value = await this.#values.get(keyOf(sender, next));
-      const hash = value && decoder.decode(value);
-      if (!isHash(hash)) {
-        break;
+    let count = 1;
+    for (let reads = 0; reads < MAX_OF_SENDER; reads += count) {
+      count = Math.min(Math.max(2 * reads, 1), MAX_READS_AT_ONCE);
+      const found = await this.#read(sender, next, count);
+      for (const [offset, hash] of found.entries()) {
+        this.#local.recordSubmitted(hash, sender, next + BigInt(offset));
       }
-      this.#local.recordSubmitted(hash, sender, next);
-      next = this.#local.advance(sender, next);
+      const end = next + BigInt(found.length);
+      next = this.#local.advance(sender, nonce);
+      if (found.length < count && next === end) {
+        return next;
+      }
     }
-    return next;
+    throw tooMany(sender);
+  }
+
+  /** Reads the sender's consecutive transactions from a nonce on, at most `count`. */
+  async #read(sender: Address, first: bigint, count: number): Promise<readonly Hash[]> {
+    const nonces = Array.from({ length: count }, (_, offset) => first + BigInt(offset));
+    const values = await Promise.all(nonces.map((nonce) => this.#values.get(keyOf(sender, nonce))));
+    const hashes = values.map((value) => value && decoder.decode(value));
+    const end = hashes.findIndex((hash) => !isHash(hash));
+    return hashes.slice(0, end < 0 ? count : end).filter(isHash);
   }
 
   /** Marks a transaction that no node has any more. */

@@ -30,7 +30,7 @@ const sharedValues = () => {
   const values = new Map<string, Uint8Array>();
   return {
     get: async (key: string) => values.get(key),
-    set: (key: string, body: Uint8Array) => {
+    set: async (key: string, body: Uint8Array) => {
       values.set(key, body);
     },
   };

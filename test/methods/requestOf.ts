@@ -39,7 +39,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   ownHashes: new OwnHashes(),
   committed: { has: () => false },
   provenBlocks: { find: () => undefined, format: () => assert.fail("no proofs") },
-  recordSubmitted: () => undefined,
+  recordSubmitted: async () => undefined,
   advanceNonce: async (_sender: string, nonce: bigint) => nonce,
   sendsToAll: false,
   askNodeNonce: false,
