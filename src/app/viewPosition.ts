@@ -7,6 +7,8 @@ export interface ViewPosition {
   readonly index: number;
   /** The number of the head. It is less than the one below `number` while flashblocks are ahead of it. */
   readonly head: bigint;
+  /** State is that of the head or of a node, as while flashblocks are not verified: it may lack what they wrote. */
+  readonly isStateSealed: boolean;
 }
 
 /** The index of a flashblock counts from 0. */
@@ -14,15 +16,22 @@ export const positionOf = ({ heads, pending }: View): ViewPosition => {
   const newest = pending?.newest;
   const head = heads.latest.number;
   return newest === undefined
-    ? { number: head + 1n, index: 0, head }
-    : { number: newest.number, index: newest.index + 1, head };
+    ? { number: head + 1n, index: 0, head, isStateSealed: false }
+    : { number: newest.number, index: newest.index + 1, head, isStateSealed: pending?.stateFrom !== "view" };
 };
 
-/** Whether one view lacks something of the other: a flashblock, or a sealed block. */
-export const isOlder = (one: ViewPosition, other: ViewPosition): boolean =>
-  one.head < other.head || one.number < other.number || (one.number === other.number && one.index < other.index);
+const isBelow = (one: Pick<ViewPosition, "number" | "index">, other: Pick<ViewPosition, "number" | "index">): boolean =>
+  one.number < other.number || (one.number === other.number && one.index < other.index);
 
-const POSITION = /^(?<number>\d{1,18})-(?<index>\d{1,9})(-(?<head>\d{1,18}))?$/;
+/** The newest flashblock whose state the view has. */
+const stateOf = ({ number, index, head, isStateSealed }: ViewPosition): Pick<ViewPosition, "number" | "index"> =>
+  isStateSealed ? { number: head + 1n, index: 0 } : { number, index };
+
+/** Whether one view lacks something of the other: a flashblock, the state of one, or a sealed block. */
+export const isOlder = (one: ViewPosition, other: ViewPosition): boolean =>
+  one.head < other.head || isBelow(one, other) || isBelow(stateOf(one), stateOf(other));
+
+const POSITION = /^(?<number>\d{1,18})-(?<index>\d{1,9})(-(?<head>\d{1,18}))?(?<sealed>-sealed)?$/;
 
 /** Parses the text of a position. Undefined if it is none. */
 export const parsePosition = (text: string): ViewPosition | undefined => {
@@ -31,11 +40,12 @@ export const parsePosition = (text: string): ViewPosition | undefined => {
     return undefined;
   }
   const number = BigInt(groups.number ?? "");
-  return { number, index: Number(groups.index), head: groups.head === undefined ? number - 1n : BigInt(groups.head) };
+  const head = groups.head === undefined ? number - 1n : BigInt(groups.head);
+  return { number, index: Number(groups.index), head, isStateSealed: groups.sealed !== undefined };
 };
 
-export const formatPosition = ({ number, index, head }: ViewPosition): string =>
-  head === number - 1n ? `${number}-${index}` : `${number}-${index}-${head}`;
+export const formatPosition = ({ number, index, head, isStateSealed }: ViewPosition): string =>
+  `${number}-${index}${head === number - 1n ? "" : `-${head}`}${isStateSealed ? "-sealed" : ""}`;
 
 /** Formats the positions of views. Most requests have the newest view, so that its text is formatted once. */
 export class PositionTexts {
