@@ -139,3 +139,20 @@ test("forks of the OP stack are compared by their times and precompiles", () => 
   assert.equal(compareAt(1_790_000_000)?.from, 1_790_000_000n);
   assert.ok(compareAt(1_783_526_401, { precompiles: precompiles(0x12) }));
 });
+
+test("a node that names Lagoon's time in eth_config has no other rules, and another time is unknown", () => {
+  for (const [chainId, lagoon] of [
+    [11_155_420n, 1_796_918_401],
+    [10n, 1_799_683_201],
+  ] as const) {
+    const forks = known(opForks(chainId));
+    const compare = (activationTime: number) =>
+      findRuleDifference(
+        { current: { activationTime: 0 }, next: { activationTime, precompiles: OSAKA_PRECOMPILES } },
+        forks,
+        MAINNET_GENESIS,
+      );
+    assert.equal(compare(lagoon), undefined);
+    assert.equal(compare(lagoon + 1)?.from, BigInt(lagoon + 1));
+  }
+});
