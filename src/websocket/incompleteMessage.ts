@@ -1,4 +1,4 @@
-import { PIECE_BYTES } from "../limits/pieces.ts";
+import { maxPieces, PIECE_BYTES } from "../limits/pieces.ts";
 
 /** Bits of a frame's first two bytes (RFC 6455, section 5.2). */
 const FIN = 0x80;
@@ -34,11 +34,22 @@ export class IncompleteMessage {
   #payloadBytes = 0;
   #isControl = false;
   #isLast = false;
-  #costBytes = 0;
+  #pieces = 0;
+  #bytes = 0;
 
-  /** Takes the next bytes of the connection. Returns what the message costs that is not complete: 0 if there is none. */
-  add(chunk: Uint8Array): number {
-    this.#costBytes += PIECE_BYTES;
+  /** What the message costs that is not complete: 0 if there is none. */
+  get costBytes(): number {
+    return this.#bytes + this.#pieces * PIECE_BYTES;
+  }
+
+  /** Whether these are more pieces than the bytes can need. */
+  get areTooMany(): boolean {
+    return this.#pieces > maxPieces(this.#bytes);
+  }
+
+  /** Takes the next bytes of the connection. */
+  add(chunk: Uint8Array): void {
+    this.#pieces++;
     for (let at = 0; at < chunk.length; ) {
       const payload = Math.min(this.#payloadBytes, chunk.length - at);
       if (payload > 0) {
@@ -49,7 +60,6 @@ export class IncompleteMessage {
         at++;
       }
     }
-    return this.#costBytes;
   }
 
   #takeHeader(byte: number): void {
@@ -62,7 +72,7 @@ export class IncompleteMessage {
     this.#isLast = (first & FIN) !== 0;
     this.#payloadBytes = payloadBytes(this.#header);
     this.#header = [];
-    this.#costBytes += PIECE_BYTES;
+    this.#pieces++;
     if (this.#payloadBytes === 0) {
       this.#endFrame();
     }
@@ -70,7 +80,7 @@ export class IncompleteMessage {
 
   #takePayload(bytes: number): void {
     this.#payloadBytes -= bytes;
-    this.#costBytes += bytes;
+    this.#bytes += bytes;
     if (this.#payloadBytes === 0) {
       this.#endFrame();
     }
@@ -78,7 +88,8 @@ export class IncompleteMessage {
 
   #endFrame(): void {
     if (this.#isLast && !this.#isControl) {
-      this.#costBytes = 0;
+      this.#pieces = 0;
+      this.#bytes = 0;
     }
   }
 }

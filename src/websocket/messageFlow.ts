@@ -40,14 +40,18 @@ export class MessageFlow {
     this.#isStopped = true;
   }
 
-  /** Counts what a message costs that is not complete. Returns false if there is no room. */
-  receive(chunk: Uint8Array): boolean {
-    const costBytes = this.#incomplete.add(chunk);
+  /** Counts what a message costs that is not complete. Returns the reason why it is refused. */
+  receive(chunk: Uint8Array): "overBudget" | "tooManyPieces" | undefined {
+    this.#incomplete.add(chunk);
+    const { costBytes, areTooMany } = this.#incomplete;
+    if (areTooMany) {
+      return "tooManyPieces";
+    }
     if (costBytes <= UNCOUNTED_BYTES) {
       this.#received?.end();
-      return true;
+      return undefined;
     }
-    return this.#received?.trySet(costBytes) !== false;
+    return this.#received?.trySet(costBytes) === false ? "overBudget" : undefined;
   }
 
   /** Called with a complete message. Returns false if it is discarded. */

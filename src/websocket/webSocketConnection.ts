@@ -206,10 +206,16 @@ export class WebSocketConnection {
 
   /** Counts what a message costs that is not complete. */
   #onBytes(chunk: Buffer): void {
-    if (!this.#flow.receive(chunk)) {
-      this.close(TRY_AGAIN_LATER, overBudget().message);
-      this.terminate();
+    const refusal = this.#flow.receive(chunk);
+    if (refusal === undefined) {
+      return;
     }
+    if (refusal === "overBudget") {
+      this.close(TRY_AGAIN_LATER, overBudget().message);
+    } else {
+      this.close(POLICY_VIOLATION, "a message in too many pieces");
+    }
+    this.terminate();
   }
 
   #onMessage(data: RawData): void {

@@ -29,20 +29,28 @@ for (const length of LENGTHS) {
   test(`a message of ${length} bytes costs nothing once it is complete, whole or byte by byte`, () => {
     const message = new IncompleteMessage();
     const bytes = frame(FIN | TEXT, length);
-    assert.equal(message.add(Buffer.concat([bytes, bytes])), 0);
+    message.add(Buffer.concat([bytes, bytes]));
+    assert.equal(message.costBytes, 0);
     for (let at = 0; at < bytes.length; at++) {
-      const cost = message.add(bytes.subarray(at, at + 1));
-      assert.equal(cost > at * PIECE_BYTES, at < bytes.length - 1);
+      message.add(bytes.subarray(at, at + 1));
+      assert.equal(message.costBytes > at * PIECE_BYTES, at < bytes.length - 1);
     }
-    assert.equal(message.add(bytes), 0);
+    message.add(bytes);
+    assert.equal(message.costBytes, 0);
   });
 }
 
 test("frames and chunks of a message count, also after a complete one in their chunk and around a ping", () => {
   const message = new IncompleteMessage();
   const fragments = Array.from({ length: 1_000 }, () => frame(CONTINUATION, 1));
-  const cost = message.add(Buffer.concat([frame(FIN | TEXT, 3), frame(TEXT, 1), ...fragments]));
+  message.add(Buffer.concat([frame(FIN | TEXT, 3), frame(TEXT, 1), ...fragments]));
+  const cost = message.costBytes;
   assert.equal(cost, 1_001 * (PIECE_BYTES + 1));
-  assert.ok(message.add(frame(FIN | PING, 4)) > cost);
-  assert.equal(message.add(frame(FIN | CONTINUATION, 1)), 0);
+  message.add(frame(FIN | PING, 4));
+  assert.ok(message.costBytes > cost);
+  assert.equal(message.areTooMany, false);
+  message.add(Buffer.concat(Array.from({ length: 4 }, () => fragments).flat()));
+  assert.equal(message.areTooMany, true);
+  message.add(frame(FIN | CONTINUATION, 1));
+  assert.deepEqual([message.costBytes, message.areTooMany], [0, false]);
 });
