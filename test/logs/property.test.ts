@@ -123,7 +123,8 @@ test("a response equals a plain scan of the view's chain, or is an error, never 
         }
       }
     }),
-    { numRuns: Number(process.env.FOREBAY_RUNS ?? 100) },
+    // The same cases each time. Another seed finds other ones.
+    { numRuns: Number(process.env.FOREBAY_RUNS ?? 100), seed: Number(process.env.SEED ?? 1) },
   );
   assert.ok(answered > rejected / 4, `${answered} answered, ${rejected} rejected`);
 });
