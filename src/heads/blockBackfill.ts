@@ -78,6 +78,14 @@ const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number 
   return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, wanted));
 };
 
+/** Returns the number of blocks that are read at once from a node that needs no probe. */
+const batchOf = (node: UpstreamNode, ring: BlockRing, { known, isIdle }: BackfillOptions): number => {
+  const perSecond = node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY;
+  const affordable = Math.max(1, Math.floor(perSecond * BUDGET_SHARE));
+  const gap = known.gapBelow(ring) ?? BATCH_BLOCKS;
+  return Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, gap);
+};
+
 /** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
 export const createBlockBackfill = (options: BackfillOptions): void => {
   const { canonical, pause, signal, isIdle, leader, others, nowMs, isBusy, known } = options;
@@ -89,21 +97,10 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
     return breaker;
   };
 
-  /** Returns the number of blocks that are read from a node at once. */
-  const batchOf = (node: UpstreamNode, ring: BlockRing): number => {
-    if (breakerOf(node).needsProbe) {
-      return 1;
-    }
-    const perSecond = node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY;
-    const affordable = Math.max(1, Math.floor(perSecond * BUDGET_SHARE));
-    const gap = known.gapBelow(ring) ?? BATCH_BLOCKS;
-    return Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, gap);
-  };
-
   /** Returns whether the node has the blocks below the ring. */
   const fillFrom = async (node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> => {
     const breaker = breakerOf(node);
-    const wanted = Math.min(batchOf(node, ring), missing);
+    const wanted = breaker.needsProbe ? 1 : Math.min(batchOf(node, ring, options), missing);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;
     const top = ring.at(ring.oldest)?.parentHash ?? ZERO_HASH;

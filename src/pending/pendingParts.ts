@@ -57,6 +57,27 @@ const createNonces = ({ read, heads, sharedValues, now = () => performance.now()
   return { local, shared };
 };
 
+/** Returns the function that counts executed messages, and logs those whose state is not verified. */
+const reportExecuted = (
+  chain: string,
+  { log, metrics }: PendingOptions["telemetry"],
+): ExecutionPipelineOptions["onExecuted"] => {
+  /** Each message of such a chain would log the same. */
+  let isUnexecutableTold = false;
+  return ({ unverified, cause }, { number, index }, durationMs) => {
+    metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
+    if (!unverified) {
+      return;
+    }
+    metrics.pendingMismatches.inc({ chain, what: unverified });
+    if (unverified === "unexecutable" && isUnexecutableTold) {
+      return;
+    }
+    isUnexecutableTold ||= unverified === "unexecutable";
+    log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
+  };
+};
+
 /** Creates the parts of the pending state. `onChange` is called when an execution ends, or when the result of the probe changes. */
 export const createPendingParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
   const { chain, heads, executor, read, telemetry } = options;
@@ -75,20 +96,6 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     },
     onDifference: (passed) => reconciliation.countMismatches(passed),
   });
-  /** Each message of such a chain would log the same. */
-  let isUnexecutableTold = false;
-  const onExecuted: ExecutionPipelineOptions["onExecuted"] = ({ unverified, cause }, { number, index }, durationMs) => {
-    metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
-    if (!unverified) {
-      return;
-    }
-    metrics.pendingMismatches.inc({ chain, what: unverified });
-    if (unverified === "unexecutable" && isUnexecutableTold) {
-      return;
-    }
-    isUnexecutableTold ||= unverified === "unexecutable";
-    log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
-  };
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
   const deadlineMsOf = ({ receivedMs = now() }: FeedMessage): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
@@ -97,7 +104,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     senderOf: options.senderOf,
     deadlineMsOf,
     onChange: onChange.executed,
-    onExecuted,
+    onExecuted: reportExecuted(chain, telemetry),
   });
   const probe = new PendingSupportProbe({ read, now, onChange: onChange.probed });
   const verdictOf = (message: FeedMessage) => pipeline.record(message)?.verdict ?? "open";
