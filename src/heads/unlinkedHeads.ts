@@ -117,10 +117,12 @@ export class FirstHeads {
 
   #serveAfter(forMs: number): void {
     const { clock, signal } = this.#options;
-    this.#waiting = new AbortController();
+    const waiting = new AbortController();
+    this.#waiting = waiting;
     void clock
-      .sleep(forMs, AbortSignal.any([signal, this.#waiting.signal]))
-      .then(() => this.#serve())
+      .sleep(forMs, AbortSignal.any([signal, waiting.signal]))
+      // An abort ends the sleep too: whoever aborted it serves.
+      .then(() => (waiting.signal.aborted ? undefined : this.#serve()))
       // The next head tries again.
       .catch(() => undefined);
   }

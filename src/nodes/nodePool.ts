@@ -197,6 +197,10 @@ const LACKS_DATA: ReadonlySet<RetryCause> = new Set(["missingBlock", "prunedData
 /** Whether the error is no answer to the read. After such errors of all nodes, the one whose error was transient is tried again. */
 const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusal(error);
 
+/** Returns the node of this name: a hedge, or the node of a late read, may have been the one that responded. */
+const nodeNamed = ({ node, others }: NodeChoice, name: string | undefined): UpstreamNode =>
+  others.find((each) => each.name === name) ?? node;
+
 /** The decisions of one read: which node is tried next, and whether its outcome ends the read. */
 class PoolRead {
   readonly request: RpcRequest;
@@ -277,8 +281,9 @@ class PoolRead {
   }
 
   /** Returns whether the response ends the read. */
-  accept({ node: first, others, isRepeated }: NodeChoice, response: RpcResponse): boolean {
-    const node = response.node === first.name ? first : (others.find(({ name }) => name === response.node) ?? first);
+  accept(choice: NodeChoice, response: RpcResponse): boolean {
+    const { isRepeated } = choice;
+    const node = nodeNamed(choice, response.node);
     const cause = this.#rejectionOf(node, response);
     if (cause === undefined) {
       for (const { node: failed, error } of this.#doubtful ?? []) {
@@ -293,10 +298,12 @@ class PoolRead {
   }
 
   /** Records an error after which the read is retried. Throws any other error. */
-  recordError({ node, isRepeated }: NodeChoice, error: unknown): void {
+  recordError(choice: NodeChoice, error: unknown): void {
     if (!(error instanceof NodeError) || !isRetryable(error) || isAborted(this.context)) {
       throw error;
     }
+    const { isRepeated } = choice;
+    const node = nodeNamed(choice, error.node);
     this.#recordCause(retryCause(error), isRepeated);
     const others = this.#repeatable.filter((each) => each !== node);
     this.#repeatable = isTransient(error) ? [...others, node] : others;

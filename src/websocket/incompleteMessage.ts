@@ -36,6 +36,9 @@ export class IncompleteMessage {
   #isLast = false;
   #pieces = 0;
   #bytes = 0;
+  /** Those of the frames of a message that are complete. */
+  #heldPieces = 0;
+  #heldBytes = 0;
 
   /** What the message costs that is not complete: 0 if there is none. */
   get costBytes(): number {
@@ -86,10 +89,13 @@ export class IncompleteMessage {
     }
   }
 
+  /** `ws` holds the data frames of a message until its last one, and no control frame. */
   #endFrame(): void {
-    if (this.#isLast && !this.#isControl) {
-      this.#pieces = 0;
-      this.#bytes = 0;
+    if (!this.#isControl) {
+      this.#heldPieces = this.#isLast ? 0 : this.#pieces;
+      this.#heldBytes = this.#isLast ? 0 : this.#bytes;
     }
+    this.#pieces = this.#heldPieces;
+    this.#bytes = this.#heldBytes;
   }
 }
