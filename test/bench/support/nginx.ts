@@ -58,6 +58,17 @@ const untilListening = async (port: number): Promise<void> => {
   }
 };
 
+/** Resolves with the processes of the workers. The master listens before it starts them. */
+const untilWorkers = async (master: number): Promise<readonly number[]> => {
+  for (;;) {
+    const children = readFileSync(`/proc/${master}/task/${master}/children`, "utf8").trim();
+    if (children !== "") {
+      return children.split(" ").map(Number);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+};
+
 export const hasNginx = (): boolean => spawnSync("nginx", ["-v"]).status === 0;
 
 export const nginxVersion = (): string =>
@@ -79,8 +90,10 @@ export const startNginxWith = async (serversOf: (port: number) => string): Promi
     untilListening(port),
     ended.then(([code]) => Promise.reject(new Error(`nginx ended with ${code}`))),
   ]);
-  const pid = master.pid ?? 0;
-  const workers = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  const workers = await Promise.race([
+    untilWorkers(master.pid ?? 0),
+    ended.then(([code]) => Promise.reject(new Error(`nginx ended with ${code}`))),
+  ]);
   return {
     port,
     path: "/",
