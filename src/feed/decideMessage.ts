@@ -109,11 +109,12 @@ const hasGoneOn = (state: SequenceState, shown: BlockMessages, first: FeedMessag
   const [before, newest] = messages.slice(-2);
   const shownOrders = state.blocks
     .filter(({ number }) => number >= shown.number)
-    .map((block) => orderOf(block.messages.at(-1)));
+    .flatMap(({ messages }) => messages.map(orderOf));
   const showsMore = messages.some((message, index) => {
     const known = shown.messages[index];
     return known === undefined || !hasSameContent(known, message);
   });
+  // Later than all that is shown, in whatever order that arrived: else each of two blocks could replace the other, without end.
   return newest !== undefined && showsMore && orderOf(before) > Math.max(...shownOrders);
 };
 

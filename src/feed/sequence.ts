@@ -161,14 +161,24 @@ const applyFollowing = (first: SequenceState, head: BlockId, limits: SequenceLim
   }
 };
 
-/** Applies buffered messages until no more of them fit. Discards those that can never fit, and decides the others again. */
-const applyBuffered = (before: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+/**
+ * Applies buffered messages until no more of them fit. Discards those that can never fit, and decides the others again. One of them
+ * replaces a block at most: connections that contradict each other could replace each other's blocks without end.
+ */
+const applyBuffered = (
+  before: SequenceState,
+  head: BlockId,
+  limits: SequenceLimits,
+  mayReplace = true,
+): SequenceState => {
   const state = applyFollowing(before, head, limits);
   for (const [position, { message }] of state.buffered.entries()) {
     const without = { ...state, buffered: state.buffered.toSpliced(position, 1) };
     const decision = decideMessage(without, message, head, limits);
-    if (!isBuffered(decision)) {
-      return applyBuffered(apply(without, { message, decision }, head, limits), head, limits);
+    const isReplacement = decision === "replacement";
+    if (!isBuffered(decision) && (mayReplace || !isReplacement)) {
+      const applied = apply(without, { message, decision }, head, limits);
+      return applyBuffered(applied, head, limits, mayReplace && !isReplacement);
     }
   }
   const buffered = state.buffered.map(({ message, decision: before }, position): BufferedMessage => {
