@@ -64,8 +64,17 @@ export const isSame = (value: unknown, expected: string): boolean =>
 export const isNumber = (value: unknown, expected: bigint): boolean =>
   (isQuantity(value) || typeof value === "number") && BigInt(value) === expected;
 
+/** The highest type of a transaction (EIP-2718). A higher number would be encoded as the byte of another type. */
+const MAX_TYPE = 0x7f;
+
 /** Returns the type of a transaction or receipt object. Nodes from before EIP-2718 return none. Throws MalformedField. */
-export const rpcTypeOf = ({ type }: Fields): number => (isAbsent(type) ? 0 : Number(numberOf(type)));
+export const rpcTypeOf = ({ type }: Fields): number => {
+  const number = isAbsent(type) ? 0 : Number(numberOf(type));
+  if (number > MAX_TYPE) {
+    throw new MalformedField("expected a type of a transaction");
+  }
+  return number;
+};
 
 /** Whether a transaction or receipt object is that of a deposit. Throws MalformedField. */
 export const isDeposit = (fields: Fields): boolean => rpcTypeOf(fields) === DEPOSIT_TYPE;
