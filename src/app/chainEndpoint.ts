@@ -7,7 +7,7 @@ import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import { noHead } from "./chainViews.ts";
-import { confirmationsOf, type RequestViews } from "./requestViews.ts";
+import { type RequestViews, refuseConfirmations } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { PositionTexts } from "./viewPosition.ts";
@@ -32,7 +32,7 @@ const requiresProof = ({ caller, received }: Pick<InboundRequest, "caller" | "re
 
 /** Throws RpcError (400) for a header that no message of the WebSocket could be answered with. */
 const checkHeaders = (upgrade: Pick<InboundRequest, "caller" | "received">): void => {
-  confirmationsOf(upgrade);
+  refuseConfirmations(upgrade.received);
   requiresProof(upgrade);
 };
 
@@ -106,6 +106,11 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     });
   };
 
+  const handle = (body: Uint8Array, request: InboundRequest): Awaitable<EndpointResponse> => {
+    refuseConfirmations(request.received);
+    return begin(body, request);
+  };
+
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) => {
     checkHeaders({ caller: admitted, received: { headers: request.headers } });
     options.shared.webSockets.accept({ request, stream: socket, head, admitted, chain }, async (body, message) => {
@@ -116,5 +121,5 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     });
   };
 
-  return { chain, passthrough, handle: begin, upgrade };
+  return { chain, passthrough, handle, upgrade };
 };

@@ -57,7 +57,7 @@ export class ChainRuntime {
     this.knownState = sources.state;
     this.#ending = ending;
     this.#subscriptions = createChainSubscriptions({
-      ...{ config, shared, upstreams, views, behind, handlers, provenHandlers, signal },
+      ...{ config, shared, upstreams, views, handlers, provenHandlers, signal },
     });
     this.#sources = sources;
     this.#passthrough = passthrough;

@@ -2,7 +2,6 @@ import type { ChainConfig } from "../config/schema.ts";
 import { type Caller, ownContext } from "../core/context.ts";
 import type { View } from "../core/view.ts";
 import { type FollowedHeads, followAgreed, followOnly } from "../heads/followHeads.ts";
-import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -19,9 +18,6 @@ interface InternalCallOptions {
   readonly handlers: Handlers;
   /** Returns the current view. Throws until a node has reported a head. */
   view(): View;
-  readonly behind?: HeadsBehind;
-  /** The reader's view is this number of blocks behind. Default: 0. */
-  readonly confirmations?: number;
   /** Reads pending blocks too. Otherwise only sealed blocks are read, even if a pending block has the same hash. */
   readonly atPending?: true;
   readonly timeoutMs: number;
@@ -34,7 +30,7 @@ interface InternalCallOptions {
  * It returns the JSON text of the result, and rejects with RpcError.
  */
 const internalCall =
-  ({ handlers, view, atPending, behind, confirmations = 0, timeoutMs, signal }: InternalCallOptions) =>
+  ({ handlers, view, atPending, timeoutMs, signal }: InternalCallOptions) =>
   async (method: string, params: readonly unknown[], caller?: Caller): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
     if (handle === undefined) {
@@ -43,12 +39,7 @@ const internalCall =
     const deadlineMs = performance.now() + timeoutMs;
     const actual = view();
     const current = atPending ? actual : { heads: actual.heads };
-    const context =
-      behind === undefined || confirmations === 0
-        ? ownContext("subscriptions", current, { signal, deadlineMs, caller })
-        : ownContext("subscriptions", behind.view(actual.heads, confirmations), {
-            ...{ signal, deadlineMs, caller, behind: { confirmations, actual } },
-          });
+    const context = ownContext("subscriptions", current, { signal, deadlineMs, caller });
     const { body } = await handle(createCall(method, params), context);
     return readWhole(body);
   };
@@ -58,7 +49,6 @@ export interface ChainSubscriptionsOptions {
   readonly shared: Pick<Shared, "server" | "budget" | "deliveries" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly views: ChainViews;
-  readonly behind: HeadsBehind;
   readonly handlers: Handlers;
   /** They return only proven answers. */
   readonly provenHandlers: Handlers;
@@ -72,14 +62,13 @@ const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, committed: C
     return current !== undefined && (block.hash === current.latest.hash || committed.has(current, block));
   });
 
-/** Creates the sources of events for clients that want blocks with confirmations, or proven ones. */
-const createSealedEvents = (
-  { config, upstreams, behind, provenHandlers }: ChainSubscriptionsOptions,
+/** Creates the sources of proven events. */
+const createProvenEvents = (
+  { config, upstreams, provenHandlers }: ChainSubscriptionsOptions,
   internal: InternalCallOptions,
-): NonNullable<SubscriptionsOptions["sealedEvents"]> => {
-  const unproven = { heads: upstreams.heads, internal };
+): NonNullable<SubscriptionsOptions["provenEvents"]> => {
   const committed = new CommittedBlocks(new OwnHashes());
-  const proven = () => {
+  return () => {
     const heads = followAgreed(upstreams.heads);
     const view = (): View => {
       const current = heads.current();
@@ -88,14 +77,9 @@ const createSealedEvents = (
       }
       return { heads: current };
     };
-    return { heads, internal: { ...internal, handlers: provenHandlers, view } };
-  };
-  return ({ confirmations, isProven }) => {
-    const source = isProven ? proven() : unproven;
-    const heads = confirmations === 0 ? source.heads : behind.follow(source.heads, confirmations);
     return {
-      heads: isProven ? onlyCommitted(heads, source.heads, committed) : heads,
-      read: internalCall({ ...source.internal, behind, confirmations }),
+      heads: onlyCommitted(heads, heads, committed),
+      read: internalCall({ ...internal, handlers: provenHandlers, view }),
     };
   };
 };
@@ -116,7 +100,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
       signal,
     }),
     read: internalCall(internal),
-    sealedEvents: createSealedEvents(options, internal),
+    provenEvents: createProvenEvents(options, internal),
     nodePending: {
       isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
       read: internalCall({ ...internal, atPending: true }),

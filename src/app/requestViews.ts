@@ -1,7 +1,7 @@
 import { Context, type ContextOptions, type InboundRequest } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
-import { type HeadsBehind, MAX_CONFIRMATIONS } from "../heads/headsBehind.ts";
+import type { HeadsBehind } from "../heads/headsBehind.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
@@ -34,21 +34,17 @@ const CONFIRMATIONS = "x-forebay-confirmations";
 const invalidHeader = (message: string): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`, { status: 400 });
 
-/** Returns the confirmations that blocks need for this request: those of the key, or more. Throws RpcError (400). */
-export const confirmationsOf = ({
-  caller: { confirmations = 0 },
-  received: { headers },
-}: Pick<InboundRequest, "caller" | "received">): number => {
-  const header = headers[CONFIRMATIONS];
-  if (header === undefined) {
-    return confirmations;
+/** Throws RpcError (400) for a client that asks for confirmations by a header. Without it, `latest` would silently be the head. */
+export const refuseConfirmations = ({ headers }: Pick<InboundRequest["received"], "headers">): void => {
+  if (headers[CONFIRMATIONS] !== undefined) {
+    throw invalidHeader(
+      `${CONFIRMATIONS} is not supported: use a key with confirmations (access.keys[].confirmations)`,
+    );
   }
-  const wanted = /^\d{1,2}$/.test(String(header)) ? Number(header) : Number.NaN;
-  if (!(wanted <= MAX_CONFIRMATIONS)) {
-    throw invalidHeader(`${CONFIRMATIONS} must be a number from 0 to ${MAX_CONFIRMATIONS}`);
-  }
-  return Math.max(wanted, confirmations);
 };
+
+/** The number of blocks that must be above a block before the request's client sees it. */
+const confirmationsOf = ({ caller }: Pick<InboundRequest, "caller">): number => caller.confirmations ?? 0;
 
 const MIN_VIEW = "x-forebay-min-view";
 
@@ -81,7 +77,7 @@ export class RequestViews {
     });
   }
 
-  /** Takes the view of a request. Undefined before the first head. Throws RpcError for an invalid header, or without the wanted block. */
+  /** Takes the view of a request. Undefined before the first head. Throws RpcError without the wanted block. */
   contextOf(request: InboundRequest): Context | undefined {
     const { heads, views, behind, timeoutMs, bypassHeader } = this.#options;
     if (heads.current() === undefined) {

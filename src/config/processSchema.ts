@@ -246,7 +246,7 @@ export const accessSchema = z.strictObject({
           .min(0)
           .max(MAX_CONFIRMATIONS)
           .default(0)
-          .describe("Blocks between `latest` of this key and the head; `x-forebay-confirmations` can ask for more"),
+          .describe("Blocks between `latest` of this key and the head; such a key has no subscriptions"),
         require: z
           .literal("proven")
           .optional()

@@ -36,13 +36,13 @@ const areBelow = ({ latest }: Heads, others: Heads): boolean =>
   latest.number < others.latest.number && others.at(latest.number)?.hash === latest.hash;
 
 /**
- * Follows the heads that `find` returns for those of a chain, for one listener. Without any, they stay as they were.
+ * Follows the newest heads that a majority of several origins has, for one listener. Without any, they stay as they were.
  * Lower heads of a branch that the listener was told of are not followed. So no block is repeated, and each stays in `current()`.
  */
-export const followFound = (heads: FollowedHeads, find: (of: Heads) => Heads | undefined): FollowedHeads => {
+export const followAgreed = (heads: FollowedHeads): FollowedHeads => {
   let last: Heads | undefined;
   const next = (of: Heads | undefined): Heads | undefined => {
-    const found = (of && find(of)) ?? last;
+    const found = of?.isAgreed ? of : last;
     return found !== undefined && last !== undefined && areBelow(found, last) ? last : found;
   };
   return {
@@ -60,10 +60,6 @@ export const followFound = (heads: FollowedHeads, find: (of: Heads) => Heads | u
     },
   };
 };
-
-/** Follows the newest heads that a majority of several origins has, for one listener. */
-export const followAgreed = (heads: FollowedHeads): FollowedHeads =>
-  followFound(heads, (of) => (of.isAgreed ? of : undefined));
 
 /** Follows the heads of a chain without the new blocks that `isFollowed` refuses. */
 export const followOnly = (heads: FollowedHeads, isFollowed: (block: RingBlock) => boolean): FollowedHeads => ({

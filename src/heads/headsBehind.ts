@@ -1,7 +1,6 @@
 import type { Heads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import { type FollowedHeads, followFound } from "./followHeads.ts";
 
 /** The block ring has its newest blocks with their headers, far more than these. */
 export const MAX_CONFIRMATIONS = 64;
@@ -27,7 +26,7 @@ const findHeads = (heads: Heads, confirmations: number): Heads | undefined => {
   };
 };
 
-/** The views of clients that want blocks with confirmations. The newest one of each number of confirmations is shared by requests. */
+/** The views of clients whose keys want blocks with confirmations. The newest one of each number of confirmations is shared by requests. */
 export class HeadsBehind {
   readonly #newest = new Map<number, { readonly of: Heads; readonly view: View | undefined }>();
 
@@ -38,11 +37,6 @@ export class HeadsBehind {
       throw unavailable(`the newest ${confirmations} blocks of the chain are not known yet`);
     }
     return view;
-  }
-
-  /** Follows the heads that are `confirmations` blocks behind, for one listener (see followFound). */
-  follow(heads: FollowedHeads, confirmations: number): FollowedHeads {
-    return followFound(heads, (of) => this.find(of, confirmations)?.heads);
   }
 
   /** Returns that view; undefined if the block is not known yet. */

@@ -88,24 +88,16 @@ class ClientBytes {
   }
 }
 
-/** The blocks that a client's subscriptions are to. */
-export interface WantedBlocks {
-  /** The number of blocks that are above them at least. */
-  readonly confirmations: number;
-  /** They are agreed, and all that is sent of them is proven. */
-  readonly isProven: boolean;
-}
-
-/** The sources of the events of such blocks. They have no pending events. */
-type SealedEvents = Pick<EventHubOptions, "heads" | "read">;
+/** The sources of events of agreed blocks, of which all that is sent is proven. They have no pending events. */
+type ProvenEvents = Pick<EventHubOptions, "heads" | "read">;
 
 export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> {
   readonly heads: EventHubOptions["heads"] & {
     /** Marks the chain as in use, so that its heads are polled at the full rate. */
     markActive(): void;
   };
-  /** Returns the sources for clients that do not want all blocks. Default: there are no such clients. */
-  readonly sealedEvents?: (wanted: WantedBlocks) => SealedEvents;
+  /** Returns the sources for clients that require proven events. Default: there are no such clients. */
+  readonly provenEvents?: () => ProvenEvents;
   readonly limits: LogFilterLimits;
   /** Limit of one connection. */
   readonly maxSubscriptions: number;
@@ -181,8 +173,8 @@ export class Subscriptions {
   readonly #options: SubscriptionsOptions;
   readonly #subscribers: ActiveSubscribers;
   readonly #events: EventHub;
-  /** The events for clients that do not want all blocks. */
-  readonly #sealedEvents = new Map<string, EventHub>();
+  /** The events for clients that require proven ones. Undefined until the first of their subscriptions. */
+  #provenEvents: EventHub | undefined;
   readonly #clientBytes: ClientBytes;
 
   constructor(options: SubscriptionsOptions) {
@@ -195,7 +187,13 @@ export class Subscriptions {
   /** Handles eth_subscribe. `isProven`: only proven events are sent. */
   async subscribe(call: Call, context: Context, submit: Submit, isProven: boolean): Promise<RpcResponse> {
     const { request: inbound, caller, behind } = context;
-    const events = this.#eventsOf({ confirmations: behind?.confirmations ?? 0, isProven });
+    if (behind !== undefined) {
+      throw new RpcError(
+        CODES.INVALID_REQUEST,
+        "a key with confirmations has no subscriptions, which follow the head: poll a filter instead",
+      );
+    }
+    const events = isProven ? this.#proven() : this.#events;
     const { limits, maxSubscriptions } = this.#options;
     const subscriber = subscriberOf(call, inbound);
     const parsed = parseSubscription(call.params, limits);
@@ -261,27 +259,19 @@ export class Subscriptions {
 
   close(): void {
     this.#subscribers.close();
-    for (const events of [this.#events, ...this.#sealedEvents.values()]) {
-      events.close();
-    }
+    this.#events.close();
+    this.#provenEvents?.close();
   }
 
-  #eventsOf(wanted: WantedBlocks): EventHub {
-    const { sealedEvents, pending: _, nodePending: __, ...options } = this.#options;
-    const { confirmations, isProven } = wanted;
-    if ((confirmations === 0 && !isProven) || sealedEvents === undefined) {
+  #proven(): EventHub {
+    const { provenEvents, pending: _, nodePending: __, ...options } = this.#options;
+    if (provenEvents === undefined) {
       return this.#events;
     }
-    const key = `${confirmations} ${isProven}`;
-    const known = this.#sealedEvents.get(key);
-    if (known !== undefined) {
-      return known;
-    }
-    const created = new EventHub({
-      ...{ ...options, ...sealedEvents(wanted), isProven, onMissed: (blocks) => this.#closeAll(blocks) },
+    this.#provenEvents ??= new EventHub({
+      ...{ ...options, ...provenEvents(), isProven: true, onMissed: (blocks) => this.#closeAll(blocks) },
     });
-    this.#sealedEvents.set(key, created);
-    return created;
+    return this.#provenEvents;
   }
 
   #closeAll(missed: bigint): void {

@@ -77,3 +77,19 @@ test("blocks that are refused are not told, and heads stay current", () => {
   assert.deepEqual(told, [{ heads, from: [], to: to.slice(1) }]);
   assert.equal(followed.current(), before);
 });
+
+test("after lower heads of its branch, a follower is told of each block once", () => {
+  const { followed, show } = follow(agreed({ latest: 10 }));
+  assert.deepEqual(show(agreed({ latest: 12 })), { from: [], to: [11, 12] });
+  assert.deepEqual(show(agreed({ latest: 10 })), NOTHING);
+  // The reader of their logs still finds the blocks that the follower was told of.
+  assert.equal(followed.current()?.latest.number, 12n);
+  assert.deepEqual(show(agreed({ latest: 14 })), { from: [], to: [13, 14] });
+});
+
+test("after a lower head, a follower is told of the blocks that another branch replaces", () => {
+  const { followed, show } = follow(agreed({ latest: 12 }));
+  show(agreed({ latest: 10 }));
+  assert.deepEqual(show(agreed({ latest: 10, fork: 2, forkedAt: 10 })), { from: [10, 11, 12], to: [10] });
+  assert.equal(followed.current()?.latest.number, 10n);
+});

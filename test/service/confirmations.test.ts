@@ -7,8 +7,6 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
-import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { type Lie, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
@@ -16,12 +14,19 @@ import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
 const BEHIND = 3;
-const HEADER = { "x-forebay-confirmations": String(BEHIND) };
 const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
 const RECEIVER = `0x${"cc".repeat(20)}` as const;
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
-const KEY = "a-key-of-a-careful-client";
+/** Requests of a key with confirmations, and those of another key. */
+const CAREFUL = { "x-api-key": "a-key-of-a-careful-client" };
+const OTHER = { "x-api-key": "a-key-of-another-client" };
+const HEADER = "x-forebay-confirmations";
+
+const keyOf = (name: string, headers: typeof CAREFUL, confirmations: number) => ({
+  ...{ name, confirmations, sha256: createHash("sha256").update(headers["x-api-key"]).digest("hex") },
+});
+const ACCESS = { access: { keys: [keyOf("careful", CAREFUL, BEHIND), keyOf("other", OTHER, 0)] } };
 
 interface Rig {
   readonly anvil: Anvil;
@@ -30,11 +35,11 @@ interface Rig {
   mine(): Promise<void>;
 }
 
-/** A service in front of a node that seals each transaction. `ask` asks as a client that wants three confirmations. */
+/** A service in front of a node that seals each transaction. `ask` asks as a client whose key wants three confirmations. */
 const start = async (t: TestContext): Promise<Rig> => {
   const anvil = await startAnvil(["--chain-id", "31337"]);
   await anvil.call("anvil_mine", "0x5");
-  const service = await createService({ nodes: [{ url: anvil.url }], blockTimeMs: LONG_MS });
+  const service = await createService({ nodes: [{ url: anvil.url }], blockTimeMs: LONG_MS }, ACCESS);
   t.after(async () => {
     await service.close();
     await anvil.close();
@@ -49,7 +54,7 @@ const rigOf = (anvil: Anvil, service: Service): Rig => {
     await follow();
   };
   const ask = async (method: string, ...params: readonly unknown[]) => {
-    const { body, text } = await rpc(service.url, method, params, HEADER);
+    const { body, text } = await rpc(service.url, method, params, CAREFUL);
     assert.equal(body.error, undefined, text);
     return body.result;
   };
@@ -61,7 +66,7 @@ const send = async ({ anvil, service }: Rig, nonce: number, url = service.url) =
     ...{ type: "eip1559", chainId: 31_337, nonce, to: RECEIVER, value: 1n, gas: 21_000n },
     ...{ maxFeePerGas: 10_000_000_000n, maxPriorityFeePerGas: 1n },
   });
-  const { body, text } = await rpc(url, "eth_sendRawTransaction", [raw], HEADER);
+  const { body, text } = await rpc(url, "eth_sendRawTransaction", [raw], CAREFUL);
   assert.equal(typeof body.result, "string", text);
   await until(async () => (await anvil.call("eth_getTransactionReceipt", body.result)) !== null, "a receipt");
   await followAnvil(service, anvil);
@@ -110,7 +115,7 @@ test("a client that wants three confirmations reads the chain of three blocks ag
     assert.ok(Number(number) <= head + 1, tag);
   }
   // Other clients see the head.
-  assert.equal(Number((await rpc(service.url, "eth_blockNumber")).body.result), head + 1 + BEHIND);
+  assert.equal(Number((await rpc(service.url, "eth_blockNumber", [], OTHER)).body.result), head + 1 + BEHIND);
 });
 
 test("the pending nonce counts transactions that have no confirmations yet", async (t) => {
@@ -132,7 +137,7 @@ test("the pending nonce is not that of an older block because a node lags", asyn
       params[0] === "pending" ? ask("eth_getBlockByNumber", ["latest", params[1]]) : result,
   };
   node.lies = [buildsNoBlock];
-  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: LONG_MS });
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: LONG_MS }, ACCESS);
   t.after(async () => {
     await service.close();
     await anvil.close();
@@ -158,102 +163,50 @@ test("the pending nonce is not that of an older block because a node lags", asyn
     },
   };
   node.lies = [buildsNoBlock, lags];
-  const nonce = ["eth_getTransactionCount", [SENDER.address, "pending"], HEADER] as const;
+  const nonce = ["eth_getTransactionCount", [SENDER.address, "pending"], CAREFUL] as const;
   assert.equal((await rpc(service.url, ...nonce)).body.error?.message, "header not found");
   isLagging = false;
   assert.equal((await rpc(service.url, ...nonce)).body.result, "0x2");
 });
 
-test("a lower head repeats no block in subscriptions", async (t) => {
-  const chain = createFakeChain({ height: 100 });
-  const node = await createFakeNode({ chain });
-  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: LONG_MS });
-  t.after(async () => {
-    await service.close();
-    await node.close();
-  });
-  const follow = () => followHead(service, chain);
-  const headers = { "x-forebay-confirmations": "10" };
-  const careful = await connectSocket(service.url, headers);
-  t.after(() => careful.close());
-  await careful.call("eth_blockNumber");
-  const blocks = await careful.subscribe("newHeads");
-  chain.mine(2);
-  await follow();
-  await careful.atLeast(blocks, 2);
-  chain.reorg(4, 2);
-  await until(async () => {
-    await follow();
-    return Number((await rpc(service.url, "eth_blockNumber")).body.result) === 100;
-  }, "the lower head is served");
-  chain.mine(4);
-  await follow();
-  await careful.atLeast(blocks, 4);
-  assert.deepEqual(
-    blocks.map((block) => Number((block as { number: string }).number)),
-    [91, 92, 93, 94],
-  );
+test("polls of filters report a block once it has the confirmations of the key", async (t) => {
+  const { anvil, ask, mine } = await start(t);
+  const filter = await ask("eth_newBlockFilter");
+  for (let confirmations = 0; confirmations < BEHIND; confirmations++) {
+    await mine();
+  }
+  const { hash } = (await anvil.call("eth_getBlockByNumber", "0x6", false)) as { readonly hash: string };
+  assert.equal(((await ask("eth_getFilterChanges", filter)) as readonly string[]).includes(hash), false);
+  await mine();
+  assert.deepEqual(await ask("eth_getFilterChanges", filter), [hash]);
+  assert.deepEqual(await ask("eth_getFilterChanges", filter), []);
 });
 
-test("subscriptions get blocks with three confirmations, also after a reorganisation", async (t) => {
-  const { anvil, service, mine } = await start(t);
-  const [careful, other] = [await connectSocket(service.url, HEADER), await connectSocket(service.url)];
+test("a subscription of a key with confirmations is an error that says why, and other keys have theirs", async (t) => {
+  const { service, mine } = await start(t);
+  const [careful, other] = [await connectSocket(service.url, CAREFUL), await connectSocket(service.url, OTHER)];
   t.after(() => Promise.all([careful.close(), other.close()]));
-  const [behind, newest] = [await careful.subscribe("newHeads"), await other.subscribe("newHeads")];
-  const head = Number(await anvil.call("eth_blockNumber"));
+  const blocks = await other.subscribe("newHeads");
+  for (const kind of ["newHeads", "logs", "transactionReceipts"]) {
+    await assert.rejects(careful.subscribe(kind), /a key with confirmations has no subscriptions/, kind);
+  }
   await mine();
-  await mine();
-  await careful.atLeast(behind, 2);
-  await other.atLeast(newest, 2);
-  const numbersOf = (list: readonly unknown[]) => list.map((each) => Number((each as { number: string }).number));
-  assert.deepEqual(numbersOf(behind), [head + 1 - BEHIND, head + 2 - BEHIND]);
-  assert.deepEqual(numbersOf(newest), [head + 1, head + 2]);
-  // The newest two blocks are replaced, and no block that the careful client has seen.
-  await anvil.call("anvil_reorg", 2, []);
-  await mine();
-  await mine();
-  await careful.atLeast(behind, 4);
-  assert.deepEqual(
-    numbersOf(behind),
-    [1, 2, 3, 4].map((number) => head + number - BEHIND),
-  );
+  await other.atLeast(blocks, 1);
 });
 
-test("a key has its confirmations, and the header can ask for more of them only", async (t) => {
-  const anvil = await startAnvil(["--chain-id", "31337"]);
-  await anvil.call("anvil_mine", "0xa");
-  const sha256 = createHash("sha256").update(KEY).digest("hex");
-  const service = await createService(
-    { nodes: [{ url: anvil.url }], blockTimeMs: LONG_MS },
-    { access: { keys: [{ name: "careful", sha256, confirmations: 2 }] } },
-  );
-  t.after(async () => {
-    await service.close();
-    await anvil.close();
-  });
-  const numberWith = async (header?: string) => {
-    const headers = { "x-api-key": KEY, ...(header !== undefined && { "x-forebay-confirmations": header }) };
-    return rpc(service.url, "eth_blockNumber", [], headers);
-  };
-  for (const [header, number] of [
-    [undefined, 8],
-    ["1", 8],
-    ["5", 5],
-    ["64", 0],
-  ] as const) {
-    assert.equal(Number((await numberWith(header)).body.result), number, String(header));
-  }
-  for (const header of ["65", "-1", "two"]) {
-    assert.equal((await numberWith(header)).status, 400, header);
-  }
-});
-
-test("a WebSocket is refused with an invalid header", async (t) => {
+test("the header is refused, because without it `latest` would be the head", async (t) => {
   const { service } = await start(t);
-  for (const headers of [{ "x-forebay-confirmations": "65" }, { "x-forebay-require": "checked" }]) {
-    await assert.rejects(connectSocket(service.url, headers), /server response: 400/);
+  for (const header of ["3", "0", "65", "two"]) {
+    for (const key of [CAREFUL, OTHER]) {
+      const { status, body } = await rpc(service.url, "eth_blockNumber", [], { ...key, [HEADER]: header });
+      assert.equal(status, 400, header);
+      assert.match(String(body.error?.message), /x-forebay-confirmations is not supported: use a key/);
+    }
   }
-  const socket = await connectSocket(service.url, { ...HEADER, "x-forebay-require": "proven" });
+  for (const headers of [{ [HEADER]: "3" }, { "x-forebay-require": "checked" }]) {
+    await assert.rejects(connectSocket(service.url, { ...OTHER, ...headers }), /server response: 400/);
+  }
+  const socket = await connectSocket(service.url, { ...CAREFUL, "x-forebay-require": "proven" });
   await socket.close();
 });
 
@@ -263,10 +216,10 @@ test("known state answers reads at the block with confirmations", async (t) => {
   const written = new WrittenChain("amsterdam");
   written.mine(accounts.map((address) => [address, 1n]));
   const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
-  const service = await createService({
-    nodes: [{ url: node.url }],
-    ...{ blockTimeMs: LONG_MS, forks: "prague", state: { waitMs: LONG_MS } },
-  });
+  const service = await createService(
+    { nodes: [{ url: node.url }], blockTimeMs: LONG_MS, forks: "prague", state: { waitMs: LONG_MS } },
+    ACCESS,
+  );
   t.after(async () => {
     await service.close();
     await node.close();
@@ -276,10 +229,10 @@ test("known state answers reads at the block with confirmations", async (t) => {
     written.mine([[addressOf(0), BigInt(round)]]);
     await followHead(service, written.chain);
     for (const [index, address] of accounts.entries()) {
-      for (const headers of [{}, HEADER]) {
+      for (const headers of [OTHER, CAREFUL]) {
         const { body, headers: own } = await rpc(service.url, "eth_getBalance", [address, "latest"], headers);
-        knownAnswers += headers === HEADER && own.get("cache-status")?.endsWith("detail=state") ? 1 : 0;
-        const newest = headers === HEADER ? Math.max(round - BEHIND, 1) : round;
+        knownAnswers += headers === CAREFUL && own.get("cache-status")?.endsWith("detail=state") ? 1 : 0;
+        const newest = headers === CAREFUL ? Math.max(round - BEHIND, 1) : round;
         assert.equal(Number(body.result), index === 0 ? newest : 1, `${round} ${index}`);
       }
     }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import { createDevnet } from "../devnet/devnet.ts";
 import { devAccounts } from "../devnet/traffic.ts";
@@ -16,6 +17,7 @@ import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
+const KEY = "a-key-of-a-careful-client";
 const VIEW = "x-forebay-view";
 const NUMBER = ["eth_blockNumber"] as const;
 
@@ -115,17 +117,18 @@ test("a replica that stays behind returns its own view, to each call of a batch"
 });
 
 test("a client with confirmations gets no older view either, also after a start", async (t) => {
+  const sha256 = createHash("sha256").update(KEY).digest("hex");
   const node = await createFakeNode({ chain: createFakeChain({ height: 100 }) });
   const service = await createService(
     { nodes: [{ url: node.url }], blockTimeMs: LONG_MS },
-    { server: { minViewWaitMs: 1 } },
+    { server: { minViewWaitMs: 1 }, access: { keys: [{ name: "careful", sha256, confirmations: 60 }] } },
   );
   t.after(async () => {
     await service.close();
     await node.close();
   });
   for (const time of ["at the start", "later"]) {
-    const headers = { "x-forebay-confirmations": "60", "x-forebay-min-view": "500-0" };
+    const headers = { "x-api-key": KEY, "x-forebay-min-view": "500-0" };
     const answer = await rpc(service.url, ...NUMBER, [], headers);
     assert.deepEqual(dataOf(answer), { view: "41-0" }, time);
   }

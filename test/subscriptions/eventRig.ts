@@ -75,7 +75,7 @@ export const createRig = () => {
   const subscriptions = new Subscriptions({
     chain: "chain",
     heads: { ...followed, markActive: () => {} },
-    sealedEvents: () => ({ heads: followed, read }),
+    provenEvents: () => ({ heads: followed, read }),
     pending,
     pool: { subscribe: () => Promise.reject(unavailable("none")) },
     read,
