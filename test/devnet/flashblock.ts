@@ -28,6 +28,8 @@ export interface FlashblockDiff {
   readonly withdrawals: readonly [];
   readonly withdrawals_root: Hash;
   readonly blob_gas_used: Hex;
+  /** The transaction that ends the block if it ends now, and gives back gas (Lagoon). */
+  readonly post_exec_tx?: Hex;
 }
 
 export interface Flashblock {

@@ -23,7 +23,7 @@ import {
 } from "../../../src/ethereum/postExec.ts";
 import { encodeReceipt, type Receipt } from "../../../src/ethereum/receipt.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
-import type { Transaction } from "../../../src/ethereum/transaction.ts";
+import { DEPOSIT_TYPE, type Transaction } from "../../../src/ethereum/transaction.ts";
 import type { ProofResponse } from "../builders/provenState.ts";
 import { type BlockAccessList, createBlockAccessList } from "./blockAccessList.ts";
 import { BlockDraft } from "./blockDraft.ts";
@@ -92,21 +92,24 @@ const formatWithdrawal = ({ address, amount }: StandInWithdrawal, index: number)
 const GAS = 21_000n;
 
 /** What ends a block that gives back gas: its post-exec transaction, unless it gives nothing back, and the receipts of all. */
-const endBlock = (parsed: readonly Transaction[], number: bigint, refunds: readonly GasRefund[]) => {
+export const endBlock = (parsed: readonly Transaction[], number: bigint, refunds: readonly GasRefund[]) => {
   const raw = refunds.length === 0 ? undefined : encodePostExec(number, refunds);
   const postExec = raw === undefined ? [] : [parsePostExec(raw)].flatMap((each) => each ?? []);
   const byIndex = refundsByIndex(postExec[0]);
   let gasUsed = 0n;
   const types = [...parsed.map(({ type }): number => type), ...postExec.map(() => POST_EXEC_TYPE)];
+  // Each block after the first has one deposit, of one sender.
+  const ofDeposit = { depositNonce: number - 1n, depositReceiptVersion: 1n };
   const receipts = types.map((type, index): Receipt => {
     gasUsed += type === POST_EXEC_TYPE ? 0n : GAS - (byIndex.get(index) ?? 0n);
-    return { type, status: true, cumulativeGasUsed: gasUsed, logs: [], logsBloom: createBloom() };
+    const receipt = { type, status: true, cumulativeGasUsed: gasUsed, logs: [], logsBloom: createBloom() };
+    return type === DEPOSIT_TYPE ? { ...receipt, ...ofDeposit } : receipt;
   });
   return { postExec, byIndex, gasUsed, receipts };
 };
 
 const formatRefunded = (
-  { type, cumulativeGasUsed, logsBloom }: Receipt,
+  { type, cumulativeGasUsed, logsBloom, depositNonce, depositReceiptVersion }: Receipt,
   { byIndex, receipts }: ReturnType<typeof endBlock>,
   index: number,
 ) => {
@@ -116,6 +119,8 @@ const formatRefunded = (
     ...{ type: formatQuantity(type), status: "0x1", contractAddress: null, effectiveGasPrice: "0x8", logs: [] },
     ...{ cumulativeGasUsed: formatQuantity(cumulativeGasUsed), gasUsed: formatQuantity(gasUsed) },
     ...{ logsBloom: formatData(logsBloom), opGasRefund: refund === undefined ? null : formatQuantity(refund) },
+    ...(depositNonce !== undefined && { depositNonce: formatQuantity(depositNonce) }),
+    ...(depositReceiptVersion !== undefined && { depositReceiptVersion: formatQuantity(depositReceiptVersion) }),
   };
 };
 
