@@ -36,7 +36,7 @@ export interface JsonRpcHandlerOptions extends PostResponderOptions {
   readonly maxBodyBytes: number;
 }
 
-/** A longer body of a rejected request is not read. */
+/** A longer body of a rejected request is not read for its id. */
 const MAX_REJECTED_BYTES = 16 * 1024;
 
 /** A shorter body is not counted while its calls wait for nodes. */
@@ -162,7 +162,8 @@ export class JsonRpcHandler {
     if (typeof body !== "string" && isJsonRpc(body)) {
       this.#telemetry.metrics.accessRefused.inc({ reason: "passThrough" });
       post.caller.charge?.(1, "invalid");
-      this.#responder.reject(notPassedThrough(chain), request, response, readId(body));
+      const id = body.length > MAX_REJECTED_BYTES ? NULL_ID : readId(body);
+      this.#responder.reject(notPassedThrough(chain), request, response, id);
     } else if (body === "unread" || typeof body !== "string") {
       void this.#pass(passed, post, body === "unread" ? undefined : body);
     } else {

@@ -135,12 +135,14 @@ export const arrayOf =
     return value.map((item: unknown, index) => read(item, `${name}[${index}]`));
   };
 
-/** Returns a parser that refuses longer lists before it parses them, so that they do not hold the event loop. */
+export const lengthOf = (value: unknown): number => (Array.isArray(value) ? value.length : 0);
+
+/** Returns a parser that refuses a value with more parts before it parses them, so that they do not hold the event loop. */
 export const atMost =
-  <T extends CanonicalJson>(max: number, read: Parser<T>): Parser<T> =>
+  <T extends CanonicalJson>(max: number, parts: string, read: Parser<T>, count = lengthOf): Parser<T> =>
   (value, name) => {
-    if (Array.isArray(value) && value.length > max) {
-      throw invalidParams(`invalid ${name}: more than ${max} values`);
+    if (count(value) > max) {
+      throw invalidParams(`invalid ${name}: more than ${max} ${parts}`);
     }
     return read(value, name);
   };

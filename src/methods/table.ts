@@ -1,3 +1,4 @@
+import { isFields } from "../json/jsonBytes.ts";
 import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
@@ -20,6 +21,7 @@ import type { Method } from "./method.ts";
 import {
   arrayOf,
   atMost,
+  lengthOf,
   mapOf,
   optional,
   orNull,
@@ -103,8 +105,14 @@ const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof re
 const accessListRead = (name: string): Method =>
   blockRead({ name, params: [blockNumberOrTagOrHash], kind: "block", byHashMethod: name, isSlow: true });
 
+/** geth, internal/ethapi/api.go, maxGetStorageSlots: of all addresses together. */
+const MAX_STORAGE_SLOTS = 1_024;
+
+const countSlots = (byAddress: unknown): number =>
+  isFields(byAddress) ? Object.values(byAddress).reduce((sum: number, slots) => sum + lengthOf(slots), 0) : 0;
+
 /** Slots by address: `eth_getStorageValues` of the execution API. */
-const slotsByAddress = mapOf(readAddress, arrayOf(readSlot));
+const slotsByAddress = atMost(MAX_STORAGE_SLOTS, "slots", mapOf(readAddress, arrayOf(readSlot)), countSlots);
 
 /**
  * Every method that forebay knows, with its retention (docs/architecture.md, invariant 1).
@@ -229,7 +237,11 @@ export const table: readonly Method[] = [
   }),
   blockRead({
     name: "eth_getProof",
-    params: [address, required("keys", orNull(atMost(MAX_PROOF_KEYS, arrayOf(readProofKey)), [])), stateBlock],
+    params: [
+      address,
+      required("keys", orNull(atMost(MAX_PROOF_KEYS, "values", arrayOf(readProofKey)), [])),
+      stateBlock,
+    ],
     kind: "state",
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),

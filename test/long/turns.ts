@@ -18,6 +18,17 @@ const LOG_CALLS = 15;
 const FILTER_VALUES = 1_000;
 const PROOF_KEYS = 70_000;
 const MAX_PROOF_KEYS = 10_000;
+/** Entries of an access list: refused, and the most that are accepted. */
+const LIST_ENTRIES = 33_000;
+const MAX_LIST_ENTRIES = 10_000;
+/** Slots of eth_getStorageValues: refused, and the most that are accepted. */
+const STORAGE_SLOTS = 60_000;
+const MAX_STORAGE_SLOTS = 1_024;
+/** Accounts of a state override with slots each: refused, and the most that are accepted. */
+const OVERRIDDEN = 900;
+const MAX_OVERRIDDEN = 99;
+const OVERRIDDEN_SLOTS = 100;
+const PASSED_KEYS = 90_000;
 const ID_BYTES = 5 * 1024 * 1024 - 1_000;
 const ROUNDS = 5;
 /** The turn after the last response may still be long. */
@@ -26,6 +37,8 @@ const QUIET_MS = 100;
 interface Client {
   readonly port: number;
   post(body: string): Promise<string>;
+  /** Sends a body that is no JSON-RPC to a path that is passed through. */
+  pass(body: string): Promise<string>;
 }
 
 const callOf = (method: string, params: readonly unknown[], id = 1): object => ({ jsonrpc: "2.0", id, method, params });
@@ -93,6 +106,41 @@ const proofOf =
     await post(JSON.stringify(callOf("eth_getProof", [addressOf(1), slots, "latest"])));
   };
 
+const FEES = { maxFeePerGas: "0x3b9aca00", maxPriorityFeePerGas: "0x1" };
+
+const listOf =
+  (method: string, entries: number) =>
+  async ({ post }: Client): Promise<void> => {
+    const accessList = addresses(entries).map((address) => ({ address, storageKeys: [] }));
+    const transaction = { from: addressOf(1), to: addressOf(2), nonce: "0x1", gas: "0x1000000", ...FEES, accessList };
+    await post(JSON.stringify(callOf(method, [transaction])));
+  };
+
+const storageOf =
+  (slots: number) =>
+  async ({ post }: Client): Promise<void> => {
+    const keys = Array.from({ length: slots }, (_, index) => hashOf(index));
+    await post(JSON.stringify(callOf("eth_getStorageValues", [{ [addressOf(1)]: keys }, "latest"])));
+  };
+
+const overridesOf =
+  (accounts: number) =>
+  async ({ post }: Client): Promise<void> => {
+    const stateDiff = Object.fromEntries(
+      Array.from({ length: OVERRIDDEN_SLOTS }, (_, slot) => [`0x${slot}`, hashOf(1)]),
+    );
+    const overrides = Object.fromEntries(addresses(accounts).map((address) => [address, { stateDiff }]));
+    await post(JSON.stringify(callOf("eth_call", [{ to: addressOf(1) }, "latest", overrides])));
+  };
+
+/** Bodies below a pass-through path in which a parser could find a method: in many escaped keys, in one long key, between zeros. */
+const passedBodies = async ({ pass }: Client): Promise<void> => {
+  const key = "\\u0040".repeat(6);
+  await pass(`{${`"${key}":"",`.repeat(PASSED_KEYS)}"method":"x"}`);
+  await pass(`{"method${"\u0130".repeat(ID_BYTES / 2)}":""}`);
+  await pass(`["method${"\0".repeat(ID_BYTES)}"]`);
+};
+
 const longId = async ({ post }: Client): Promise<void> => {
   for (const method of ["eth_getFilterChanges", "eth_getFilterLogs", "eth_uninstallFilter"]) {
     await post(JSON.stringify(callOf(method, [`0x${"a".repeat(ID_BYTES)}`])));
@@ -106,6 +154,15 @@ const CASES: Readonly<Record<string, (client: Client) => Promise<void>>> = {
   proofKeys: proofOf(PROOF_KEYS),
   mostProofKeys: proofOf(MAX_PROOF_KEYS),
   longFilterId: longId,
+  filledList: listOf("eth_fillTransaction", LIST_ENTRIES),
+  mostFilledList: listOf("eth_fillTransaction", MAX_LIST_ENTRIES),
+  calledList: listOf("eth_call", LIST_ENTRIES),
+  mostCalledList: listOf("eth_call", MAX_LIST_ENTRIES),
+  storageValues: storageOf(STORAGE_SLOTS),
+  mostStorageValues: storageOf(MAX_STORAGE_SLOTS),
+  overriddenSlots: overridesOf(OVERRIDDEN),
+  mostOverriddenSlots: overridesOf(MAX_OVERRIDDEN),
+  passedBodies,
 };
 
 /** Names of cases: TURNS="filters". Default: all. */
@@ -113,16 +170,20 @@ const ONLY = (process.env.TURNS ?? "").split(" ").filter((name) => name !== "");
 
 /**
  * Measures the longest turn of the event loop while one client sends what used to hold it.
- * These are many calls in one write, filters, large `eth_getLogs`, proofs of many keys, and a long filter id. Each number is the median of the rounds after the first.
+ * These are many calls in one write, filters, large `eth_getLogs`, proofs of many keys, and a long filter id. They are also large
+ * access lists and overrides, reads of many slots, and bodies that are passed through. Each number is the median of the rounds after the first.
  */
 export const long = async () => {
   const node = await createFakeNode();
   const server = startChild("../../long/support/turnsServer.ts", [node.url]);
   const { port }: { port: number } = Object(await server.message());
-  const post = async (body: string): Promise<string> => {
-    const headers = { "content-type": "application/json" };
-    return (await fetch(`http://127.0.0.1:${port}`, { method: "POST", headers, body })).text();
-  };
+  const sendTo =
+    (path: string) =>
+    async (body: string): Promise<string> => {
+      const headers = { "content-type": "application/json" };
+      return (await fetch(`http://127.0.0.1:${port}${path}`, { method: "POST", headers, body })).text();
+    };
+  const client: Client = { port, post: sendTo("/"), pass: sendTo("/main/passed") };
   const measure = async (): Promise<{ turnMs: number; collectedMs: number }> => {
     const answer = server.message();
     server.send("measure");
@@ -134,7 +195,7 @@ export const long = async () => {
     for (let index = 0; index <= ROUNDS; index++) {
       await sleep(QUIET_MS);
       await measure();
-      await attack({ port, post });
+      await attack(client);
       await sleep(QUIET_MS);
       rounds.push(await measure());
     }

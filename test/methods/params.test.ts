@@ -24,6 +24,45 @@ test("an EIP-1898 object may have null for an absent field", async () => {
   }
 });
 
+/** Every list of a transaction and every map that a client can make large, with the most parts that are accepted. */
+const LIMITS: readonly (readonly [
+  max: number,
+  parts: string,
+  method: string,
+  paramsOf: (parts: number) => unknown[],
+])[] = [
+  [10_000, "values", "eth_getProof", (count) => [a, Array(count).fill("0x1"), "latest"]],
+  [1_024, "slots", "eth_getStorageValues", (count) => [{ [a]: Array(count - 1).fill("0x1"), [B]: ["0x1"] }, "latest"]],
+  [10_000, "addresses and slots", "eth_call", (count) => [{ accessList: Array(count).fill({ address: a }) }]],
+  [
+    10_000,
+    "addresses and slots",
+    "eth_fillTransaction",
+    (count) => [{ accessList: [{ address: a, storageKeys: Array(count - 1).fill(hashOf(1n)) }] }],
+  ],
+  [1_000, "values", "eth_estimateGas", (count) => [{ authorizationList: Array(count).fill({ nonce: "0x1" }) }]],
+  [1_000, "values", "eth_createAccessList", (count) => [{ blobVersionedHashes: Array(count).fill(hashOf(1n)) }]],
+  [
+    10_000,
+    "slots",
+    "eth_call",
+    (count) => [{}, "latest", { [a]: { state: slots(count - 1) }, [B]: { stateDiff: slots(1) } }],
+  ],
+];
+
+const B = `0x${"bb".repeat(20)}`;
+
+const slots = (count: number): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, slot) => [`0x${slot.toString(16)}`, hashOf(1n)]));
+
+test("parameters with more parts than an honest request needs are refused before they are parsed", async () => {
+  for (const [max, parts, method, paramsOf] of LIMITS) {
+    await requestOf(method, paramsOf(max));
+    const tooMany = { code: -32602, message: new RegExp(`^invalid \\S+: more than ${max} ${parts}$`) };
+    await assert.rejects(requestOf(method, paramsOf(max + 1)), tooMany, method);
+  }
+});
+
 test("a missing block, latest, its number with leading zeros, and its hash become one request", async () => {
   const forms = [
     [A],

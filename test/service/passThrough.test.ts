@@ -84,6 +84,8 @@ test("JSON-RPC is not passed through, in whatever form a target might read it", 
     `{"a":1}\n${DENIED}`,
     '{"method":"admin_addPeer",}',
     Buffer.from(DENIED, "utf16le"),
+    Buffer.from(DENIED.replace("method", "m\\u0065thod"), "utf16le"),
+    '{"\\u006D\\u0065\\u0074\\u0048\\u006f\\u0064":"admin_addPeer"}',
     inParts(" ", " {", DENIED.slice(1, 30), DENIED.slice(30)),
   ];
   for (const body of forms) {
@@ -99,6 +101,12 @@ test("JSON-RPC is not passed through, in whatever form a target might read it", 
   const { text } = await send(service, DENIED);
   assert.equal(JSON.parse(text).id, 7);
   assert.deepEqual(target.bodies, []);
+});
+
+test("the id of a long refused body is not read", async (t) => {
+  const { service } = await start(t);
+  const { status, text } = await send(service, DENIED.replace("0x00", "00".repeat(10_000)));
+  assert.deepEqual([status, JSON.parse(text).id], [404, null]);
 });
 
 test("a body that is passed through is not encoded, and is limited if it may be JSON", async (t) => {

@@ -7,7 +7,13 @@ import { createService } from "../../support/servers/service.ts";
  * They are the longest CPU time of a turn of the event loop, and the longest collection of garbage.
  */
 const service = await createService(
-  { name: "main", nodes: [{ url: process.argv[2] ?? "" }], verify: "off", logs: { maxFilters: 10_000 } },
+  {
+    name: "main",
+    nodes: [{ url: process.argv[2] ?? "" }],
+    passthrough: process.argv[2] ?? "",
+    verify: "off",
+    logs: { maxFilters: 10_000 },
+  },
   { server: { maxBodyBytes: 8 * 1024 * 1024 } },
 );
 /** A timer of 1 ms runs in each turn that is longer. Time of the CPU, because other programs may use the core. */
