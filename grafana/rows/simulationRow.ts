@@ -31,12 +31,6 @@ export const simulationRow: Row = {
       ],
     },
     {
-      title: "Engines compared",
-      description: "Runs that both engines executed. After a difference, nodes execute the recipient's code.",
-      unit: "ops",
-      queries: [rates("simulate_compared_total", CHAIN, "outcome")],
-    },
-    {
       title: "Rules unknown",
       description: "1: a fork is active that this version cannot execute, so that nodes execute calls.",
       unit: "short",

@@ -9,7 +9,6 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/chainForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
-import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import type { EvmThreads } from "../evm/runs/evmThreads.ts";
 import { EvmWorkers } from "../evm/runs/evmWorkers.ts";
@@ -97,21 +96,6 @@ const createState = ({
   });
 };
 
-/** Returns `undefined` if no run is to be compared. The library has no rules of OP stacks. */
-const createComparisons = ({ config, rules, telemetry }: ChainExecutionOptions): EngineComparisons | undefined => {
-  const { name: chain, simulate } = config;
-  const { log, metrics } = telemetry;
-  if (simulate.engine !== "auto" || simulate.compareShare === 0 || rules.forks.op !== undefined) {
-    return undefined;
-  }
-  return new EngineComparisons({
-    share: simulate.compareShare,
-    onCompared: (outcome) => metrics.enginesCompared.inc({ chain, outcome }),
-    onDifference: (difference) =>
-      log.error({ chain, ...difference }, "the engines differ: nodes execute this code until a restart"),
-  });
-};
-
 const moduleOf = ({ op }: ChainForks): ModuleKind => (op === undefined ? "ethereum" : "optimism");
 
 const createSimulationWorkers = (options: ChainExecutionOptions): EvmWorkers => {
@@ -126,7 +110,6 @@ const createSimulationWorkers = (options: ChainExecutionOptions): EvmWorkers => 
     chain,
     engine: simulate.engine,
     module: moduleOf(options.rules.forks),
-    comparisons: createComparisons(options),
     size,
     onDeadline: () => metrics.deadlineHits.inc({ chain }),
   });

@@ -164,18 +164,8 @@ const simulate = z.strictObject({
   enabled: z.boolean().default(true).describe("Execute calls in forebay; false forwards them to a node"),
   engine: z
     .enum(ENGINE_KINDS)
-    .default("auto")
-    .describe(
-      "`auto`: fast, a share checked with the reference; `reference`: the library, which leaves OP stacks to nodes",
-    ),
-  compareShare: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.001)
-    .describe(
-      "Share of runs that `auto` also executes on the reference, up to one a second; a code that differs is forwarded",
-    ),
+    .default("fast")
+    .describe("`reference`: the library, which is slower, and leaves OP stacks to nodes"),
   profile: z
     .enum(["contract", "geth"])
     .default("contract")

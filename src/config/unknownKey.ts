@@ -58,6 +58,8 @@ export const firstWord = (key: string): string => {
 const REMOVED: Readonly<Record<string, string>> = {
   "server.processes":
     "processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
+  "chains.simulate.compareShare":
+    "compareShare is removed: no run is compared while forebay serves. simulate.engine: reference executes with the library",
 };
 
 /** Formats the faults of unknown keys, with the keys that were probably meant. */

@@ -6,12 +6,11 @@ import type { EngineKind, EngineOptions } from "./engineKind.ts";
 export type Engines = (rules: Rules) => Engine;
 
 /** Loads the engines of a kind. Each is created once: the library's tables cost more than a transfer. */
-export const createEngines = async (kind: EngineKind = "auto", options: EngineOptions = {}): Promise<Engines> =>
+export const createEngines = async (kind: EngineKind = "fast", options: EngineOptions = {}): Promise<Engines> =>
   cachedEngines(await load(kind, options));
 
 const load = async (kind: EngineKind, options: EngineOptions): Promise<Engines> => {
   switch (kind) {
-    case "auto":
     case "fast":
       return (await import("./fast/fastEngine.ts")).createFastEngines(options);
     case "reference": {

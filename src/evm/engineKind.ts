@@ -1,10 +1,7 @@
 import type { ModuleKind } from "./fast/fastModule.ts";
 
-/**
- * How engines are chosen. `auto` compares a share of the runs with the reference engine; `fast` does not; `reference` executes with
- * the library alone.
- */
-export const ENGINE_KINDS = ["auto", "fast", "reference"] as const;
+/** `reference` is the unmodified library. */
+export const ENGINE_KINDS = ["fast", "reference"] as const;
 export type EngineKind = (typeof ENGINE_KINDS)[number];
 
 export interface EngineOptions {

@@ -88,7 +88,7 @@ export class ExecutorClient implements Executor {
   }
 
   #start(): Thread {
-    const { nativeContracts, engine = "auto", maxSearchMs, onRetry } = this.#options;
+    const { nativeContracts, engine = "fast", maxSearchMs, onRetry } = this.#options;
     const data: ExecutorData = { nativeContracts, engine, maxSearchMs };
     return new WorkerThread<ExecutorFunctions, ExecutorHost>({
       entry: this.#options.entry,

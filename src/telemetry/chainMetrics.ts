@@ -65,10 +65,6 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
     chain: CHAIN,
   }),
   simulateSeconds: metrics.histogram("simulate_seconds", "Duration of a run", SECONDS, { chain: CHAIN, kind: RUNS }),
-  enginesCompared: metrics.counter("simulate_compared_total", "Runs executed on both engines by outcome", {
-    chain: CHAIN,
-    outcome: ["same", "different", "skipped", "failed"],
-  }),
   deadlineHits: metrics.counter("simulate_deadline_total", "Runs ended by their deadline", { chain: CHAIN }),
   stateReadLimitHits: metrics.counter(
     "simulate_state_read_limit_total",

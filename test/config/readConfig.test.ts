@@ -197,6 +197,22 @@ test("a removed option is a fault that says what holds instead", () => {
   });
 });
 
+/** Options of a chain that are removed, and what their error says. */
+const REMOVED_OF_CHAIN: readonly (readonly [string, string])[] = [
+  [
+    "simulate: { compareShare: 0.1 }",
+    "chains[0].simulate: compareShare is removed: no run is compared while forebay serves",
+  ],
+];
+
+for (const [option, fault] of REMOVED_OF_CHAIN) {
+  test(`the removed option ${option} is an error that says what holds instead`, () => {
+    const content = `chains: [{ name: a, nodes: [{ url: "http://a" }], ${option} }]\n`;
+    const [text = ""] = withFile(content, (file) => faultsOf(() => read(["--config", file])));
+    assert.ok(text.startsWith(fault), text);
+  });
+}
+
 test("processes that share a port need Redis, also for their limits of calls", () => {
   const faults = (more: string): readonly string[] => {
     const content = `chains: [{ name: a, nodes: [{ url: "http://a" }] }]\nserver: { reusePort: true }\n${more}`;

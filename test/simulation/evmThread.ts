@@ -40,8 +40,6 @@ export const startEvmThread = async (
         module: "ethereum",
         stateId: source.id,
         nativeContracts: [],
-        forwardedCodes: [],
-        compares: false,
         tracesReads: false,
         isPrivate: false,
         expected: undefined,

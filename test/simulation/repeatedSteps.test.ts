@@ -210,15 +210,3 @@ test("a run of an estimate that lacks a value does not repeat the runs before it
   assert.ok(repeated <= 2, `the first run was executed ${repeated} times`);
   assert.equal(cold.rounds, 4);
 });
-
-test("a comparison completes the state of calls that depend on each other before it observes the engines", async (t) => {
-  const thread = await startThread(t);
-  const input = inputOf([payloadOf(Array.from({ length: CALLS }, () => ({ to: POINTER })))], { profile: "geth" });
-  await thread.run({ name: "simulate", input });
-  const before = thread.transactions.length;
-  const other = await startThread(t);
-  const output = await other.run({ name: "simulate", input, compares: true });
-  assert.deepEqual(output, { kind: "compared", comparison: { outcome: "same" } });
-  // The reference reads values that the fast engine does not need. Each round for them executes both engines.
-  assert.ok(other.transactions.length <= before + 6 * CALLS, `${other.transactions.length} transactions`);
-});

@@ -57,7 +57,7 @@ interface StateTest {
 
 /** The engines. Each runs every N-th case. */
 const ENGINES = [
-  { kind: "auto", sample: SAMPLE, runsSlow: true },
+  { kind: "fast", sample: SAMPLE, runsSlow: true },
   { kind: "reference", sample: REFERENCE_SAMPLE, runsSlow: REFERENCE_RUNS_SLOW },
 ] as const;
 const folder = mkdtempSync(join(tmpdir(), "state-tests-"));

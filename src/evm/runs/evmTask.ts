@@ -8,8 +8,6 @@ import { RpcError } from "../../jsonrpc/rpcError.ts";
 import { Channel, type RemoteCall } from "../../threads/channel.ts";
 import type { ThreadTask } from "../../threads/threadTask.ts";
 import type { JobFunctions } from "../../threads/workerSlot.ts";
-import { compareEngines } from "../comparison/compareEngines.ts";
-import { withoutCodes } from "../comparison/forwardedCode.ts";
 import { createEngines, type Engines } from "../createEngines.ts";
 import { DeadlineError } from "../deadlineError.ts";
 import type { Engine } from "../engine.ts";
@@ -66,7 +64,7 @@ export const evmTask =
     const isLate = (): boolean => limit.isInterrupted() || Date.now() >= limit.deadlineMs;
     const engines = new LoadedEngines((kind, kindModule) => load(kind, { module: kindModule, isLate }));
     await engines.of({ engine, module });
-    const thread = new EvmThread({ runs, engines, limit, loadReference: () => load("reference") });
+    const thread = new EvmThread({ runs, engines, limit });
     new Channel<Record<string, never>, JobFunctions>(port, {
       run: (job, call) => {
         limit.isInterrupted = () => call.isAborted();
@@ -86,20 +84,18 @@ interface EvmThreadOptions {
   readonly runs: EvmRuns;
   readonly engines: LoadedEngines;
   readonly limit: RunLimit;
-  readonly loadReference: () => Promise<Engines>;
 }
 
 class EvmThread {
   readonly #options: EvmThreadOptions;
   readonly #caches = new StateCaches();
-  #reference: Promise<Engines> | undefined;
 
   constructor(options: EvmThreadOptions) {
     this.#options = options;
   }
 
   async run(job: EvmRun, call: RemoteCall): Promise<EvmRunOutput> {
-    const { name, input, compares, forwardedCodes, tracesReads, timeLimitMs } = job;
+    const { name, input, tracesReads, timeLimitMs } = job;
     const run = this.#options.runs[name];
     if (run === undefined) {
       throw new Error(`no run is named ${name}`);
@@ -108,40 +104,18 @@ class EvmThread {
     this.#options.limit.deadlineMs = Date.now() + timeLimitMs;
     const known = this.#caches.of(job);
     const host = new RunHost({
-      engines: withoutCodes(engines, forwardedCodes),
+      engines,
       known,
       fetch: async (keys) => (await call.ask(keys)) as StateValues,
       tracesReads,
     });
     try {
-      if (compares) {
-        // The state is complete after this run, so that a run which is compared is not repeated.
-        await run(input as never, host).catch(() => undefined);
-        return await this.#compare(job, { host, engines }, (observed) => run(input as never, observed));
-      }
       const output = await run(input as never, host);
       const { rounds, reads } = host;
       return { kind: "done", output, rounds, reads };
     } catch (error) {
       return outcomeOfError(error);
     }
-  }
-
-  async #compare(
-    { name, stateId, input }: EvmRun,
-    { host, engines: ours }: { readonly host: RunHost; readonly engines: Engines },
-    run: (observed: WorkerContext) => Promise<unknown>,
-  ): Promise<EvmRunOutput> {
-    const { loadReference } = this.#options;
-    this.#reference ??= loadReference();
-    const comparison = await compareEngines({
-      described: { name, stateId, input },
-      run,
-      withState: (observed) => host.withState(observed),
-      ours,
-      reference: await this.#reference,
-    });
-    return { kind: "compared", comparison };
   }
 }
 

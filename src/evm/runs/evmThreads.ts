@@ -16,8 +16,6 @@ export interface EvmLaneOptions extends EvmTaskData {
 export class EvmThreads {
   readonly #options: EvmThreadsOptions;
   #pool: WorkerPool | undefined;
-  /** One thread, so that no run waits for a comparison, and no other thread loads the library. */
-  #comparisonPool: WorkerPool | undefined;
   #isClosed = false;
 
   constructor(options: EvmThreadsOptions) {
@@ -35,13 +33,6 @@ export class EvmThreads {
     this.#pool?.closeLane(lane);
   }
 
-  /** The thread of comparisons. */
-  comparisons({ engine, module }: EvmTaskData): WorkerPool {
-    const { entry, onFailure } = this.#options;
-    this.#comparisonPool ??= this.#createPool({ entry, onFailure, data: { engine, module }, size: 1, maxWaiting: 1 });
-    return this.#comparisonPool;
-  }
-
   /** Number of threads that would run at once. */
   get idle(): number {
     return this.#pool?.idle ?? 0;
@@ -54,7 +45,7 @@ export class EvmThreads {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#pool?.close(), this.#comparisonPool?.close()]);
+    await this.#pool?.close();
   }
 
   #createPool(options: Omit<WorkerPoolOptions, "limits">): WorkerPool {

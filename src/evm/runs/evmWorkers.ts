@@ -3,8 +3,6 @@ import type { StateKeys, StateSource } from "../../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../../limits/fairQueue.ts";
 import { type PoolLane, WorkerPoolError } from "../../threads/poolLane.ts";
-import type { Comparison } from "../comparison/compareEngines.ts";
-import type { EngineComparisons } from "../comparison/engineComparisons.ts";
 import type { EngineKind } from "../engineKind.ts";
 import type { ModuleKind } from "../fast/fastModule.ts";
 import { EvmThreads, type EvmThreadsOptions } from "./evmThreads.ts";
@@ -24,8 +22,6 @@ export interface EvmWorkersOptions extends EvmThreadsOptions {
   readonly engine?: EngineKind;
   /** The module that the chain needs. */
   readonly module?: ModuleKind;
-  /** Compares a share of the runs with the reference engine. */
-  readonly comparisons?: EngineComparisons | undefined;
   readonly maxWaiting?: number;
   /** The threads of all chains. Default: own threads. */
   readonly threads?: EvmThreads | undefined;
@@ -67,18 +63,15 @@ export class EvmWorkers {
   readonly #threads: EvmThreads;
   readonly #ownsThreads: boolean;
   readonly #lane: PoolLane;
-  readonly #comparisons: EngineComparisons | undefined;
   readonly #onDeadline: (() => void) | undefined;
-  readonly #closing = new AbortController();
 
   constructor(options: EvmWorkersOptions) {
-    const { chain = "", engine = "auto", module = "ethereum", maxWaiting = MAX_WAITING, size, threads } = options;
+    const { chain = "", engine = "fast", module = "ethereum", maxWaiting = MAX_WAITING, size, threads } = options;
     this.#chain = chain;
     this.#data = { engine, module };
     this.#ownsThreads = threads === undefined;
     this.#threads = threads ?? new EvmThreads(options);
     this.#lane = this.#threads.lane({ ...this.#data, size, maxWaiting });
-    this.#comparisons = options.comparisons;
     this.#onDeadline = options.onDeadline;
   }
 
@@ -88,12 +81,7 @@ export class EvmWorkers {
    */
   async run(request: RunRequest): Promise<RunOutcome> {
     try {
-      const output = await this.#run(this.#lane, request, false);
-      // A run without a state executes nothing.
-      if (request.source.id !== "" && request.isPrivate !== true) {
-        void this.#comparisons?.sample(() => this.#compare(request));
-      }
-      return outcomeOf(output);
+      return outcomeOf(await this.#run(request));
     } catch (error) {
       if (!(error instanceof WorkerPoolError)) {
         throw error;
@@ -105,25 +93,22 @@ export class EvmWorkers {
     }
   }
 
-  async #run(pool: Pick<PoolLane, "run">, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
+  async #run(request: RunRequest): Promise<EvmRunOutput> {
     const { name, input, source, nativeContracts, begin, timeoutMs, owner, signal } = request;
     const { isPrivate = false, tracesReads = false } = request;
-    const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
     const run: EvmRun = {
       ...this.#data,
       chain: this.#chain,
       name,
       stateId: source.id,
       nativeContracts,
-      forwardedCodes,
-      compares,
       isPrivate,
       expected: isPrivate ? source.expected : undefined,
       tracesReads,
       timeLimitMs: timeoutMs - ABORT_AHEAD_MS,
       input,
     };
-    const output = await pool.run({
+    const output = await this.#lane.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
       affinity: source.id === "" || isPrivate ? undefined : `${this.#chain} ${source.id}`,
@@ -135,16 +120,6 @@ export class EvmWorkers {
       signal,
     });
     return output as EvmRunOutput;
-  }
-
-  /** The client has its answer, and may have left. */
-  async #compare(request: RunRequest): Promise<Comparison> {
-    const pool = this.#threads.comparisons(this.#data);
-    const output = await this.#run(pool, { ...request, begin: undefined, signal: this.#closing.signal }, true);
-    if (output.kind !== "compared") {
-      throw new Error(`the comparison was ${output.kind}`);
-    }
-    return output.comparison;
   }
 
   /** Number of runs that execute. */
@@ -164,9 +139,9 @@ export class EvmWorkers {
 
   async close(): Promise<void> {
     this.#threads.closeLane(this.#lane);
-    const closed = this.#ownsThreads ? this.#threads.close() : undefined;
-    this.#closing.abort();
-    await closed;
+    if (this.#ownsThreads) {
+      await this.#threads.close();
+    }
   }
 }
 
@@ -177,9 +152,6 @@ const outcomeOf = (output: EvmRunOutput): RunOutcome => {
   if (output.kind === "error") {
     const { code, message, data } = output;
     throw new RpcError(code, message, data === undefined ? {} : { data });
-  }
-  if (output.kind === "compared") {
-    throw new Error("the run was only compared");
   }
   return { output: output.output, rounds: output.rounds, reads: output.reads };
 };

@@ -1,7 +1,5 @@
 import type { ReadSet } from "../../core/readSet.ts";
 import type { StateValues } from "../../core/stateReader.ts";
-import type { Hash } from "../../ethereum/hex.ts";
-import type { Comparison } from "../comparison/compareEngines.ts";
 import type { EngineKind } from "../engineKind.ts";
 import type { ModuleKind } from "../fast/fastModule.ts";
 
@@ -19,10 +17,6 @@ export interface EvmRun extends EvmTaskData {
   readonly stateId: string;
   /** Addresses, or prefixes of addresses, whose code is native in that state's block. */
   readonly nativeContracts: readonly string[];
-  /** Hashes of codes on which the engines differ. A run that reads one is forwarded. */
-  readonly forwardedCodes: readonly Hash[];
-  /** Execute on both engines, and return only whether they differ. */
-  readonly compares: boolean;
   /** The thread caches no value of this state, only its codes. */
   readonly isPrivate: boolean;
   /** Values of a private state that the run probably reads. */
@@ -38,7 +32,6 @@ export interface EvmRun extends EvmTaskData {
 /** The output of a pool's job. If a node must answer, the job throws MustForwardError. */
 export type EvmRunOutput =
   | { readonly kind: "done"; readonly output: unknown; readonly rounds: number; readonly reads?: ReadSet | undefined }
-  | { readonly kind: "compared"; readonly comparison: Comparison }
   /** The deadline has passed, or the run was interrupted. */
   | { readonly kind: "late" }
   /** An error for the client. */

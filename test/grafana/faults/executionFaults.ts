@@ -1,7 +1,5 @@
-import { fileURLToPath } from "node:url";
 import { startAnvil } from "../../devnet/anvil.ts";
 import { rpc } from "../../support/clients/rpc.ts";
-import { startCommand } from "../../support/servers/command.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
 import type { AlertFault } from "./alertFault.ts";
@@ -67,21 +65,6 @@ export const EXECUTION_FAULTS: Readonly<Record<string, AlertFault>> = {
   "a simulation uses the only worker thread": {
     alerts: ["ForebayWorkersBusy"],
     start: (t) => startEndless(t, LONG_MS),
-  },
-  "an engine calculates a wrong gas": {
-    alerts: ["ForebayEnginesDiffer"],
-    start: async (t) => {
-      const node = await startLiveNode(t, createLiveChain(t), EMPTY_STATE);
-      const fault = fileURLToPath(new URL("plantWrongGas.ts", import.meta.url));
-      const { url, opsUrl } = await startCommand(
-        t,
-        {
-          chains: [{ name: "chain", nodes: [{ url: node.url }], forks: "prague", simulate: { compareShare: 1 } }],
-        },
-        ["--import", fault],
-      );
-      return { opsUrl, begin: () => simulate(url, RETURNS) };
-    },
   },
   "a fork is active that this version does not know": {
     alerts: ["ForebayRulesUnknown"],
