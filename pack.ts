@@ -7,7 +7,11 @@ import { z } from "zod";
 
 const ROOT = fileURLToPath(new URL(".", import.meta.url));
 const DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE"];
-const MODULES = ["ethereum.wasm", "optimism.wasm", "NOTICE"].map((name) => join("evm/wasm", name));
+/** What is read at run time, beside the JavaScript that is compiled. */
+const ASSETS = [
+  ...["ethereum.wasm", "optimism.wasm", "NOTICE"].map((name) => join("evm/wasm", name)),
+  ...["page.html", "page.css", "page.js"].map((name) => join("admin/page", name)),
+];
 
 /** Members of the published manifest. All others are removed, and so is the runtime of the repository. */
 const manifest = z.object({
@@ -63,7 +67,7 @@ export const pack = (folder: string): string => {
     cwd: ROOT,
     stdio: "inherit",
   });
-  for (const name of MODULES) {
+  for (const name of ASSETS) {
     cpSync(join(ROOT, "src", name), join(folder, "lib", name));
   }
   const kept = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));

@@ -56,9 +56,13 @@ test("of the folder with the crate, only the modules and their notice are packed
   assert.deepEqual(readdirSync(join(built(), "lib/evm/wasm")).sort(), ["NOTICE", "ethereum.wasm", "optimism.wasm"]);
 });
 
+test("the parts of the status page are packed", () => {
+  assert.deepEqual(readdirSync(join(built(), "lib/admin/page")).sort(), ["page.css", "page.html", "page.js"]);
+});
+
 test("every other file is JavaScript or a declaration of what programs import, and finds what it loads", () => {
   const files = globSync("lib/**/*", { cwd: built(), withFileTypes: true }).filter(
-    (entry) => entry.isFile() && !entry.parentPath.endsWith("evm/wasm"),
+    (entry) => entry.isFile() && !/(?:evm\/wasm|admin\/page)$/.test(entry.parentPath),
   );
   assert.ok(files.length > 0);
   for (const { name, parentPath } of files) {
