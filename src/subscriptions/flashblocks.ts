@@ -150,7 +150,9 @@ export class FlashblockDelivery {
   #readSealed(sealed: RingBlock, event: number): void {
     const { read } = this.#options;
     // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
-    const found = this.#reads.read(sealed, () => readSealedTransactions(read, sealed.hash, () => this.#wantsWhole));
+    const found = this.#reads.read(sealed, (isRefused) =>
+      readSealedTransactions(read, sealed.hash, () => this.#wantsWhole, isRefused),
+    );
     this.#inOrder(async () => {
       try {
         const block = await found;
@@ -169,9 +171,16 @@ export class FlashblockDelivery {
     if (this.#awaited.has(sealed)) {
       this.#sendBlock(body, event);
     }
+    if (transactions.some(({ receipt }) => receipt === undefined)) {
+      const number = sealed.number.toString();
+      this.#options.log.warn(
+        { number },
+        "transactions of a block are not sent whole: nodes refuse their receipts and logs",
+      );
+    }
     for (const { hash, transaction, receipt } of transactions) {
       this.#sendHash(sent, hash, event);
-      this.#sendWhole(sent, hash, () => formatFullTransaction(transaction, receipt), event);
+      this.#sendWhole(sent, hash, () => receipt && formatFullTransaction(transaction, receipt), event);
     }
   }
 

@@ -4,6 +4,7 @@ import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import { asText, type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { type MatchedLog, matchedLogs } from "./filterIndex.ts";
+import { isRefusal } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 
 /** A transaction with its logs and receipt fields, as `newFlashblockTransactions` delivers it. */
@@ -34,8 +35,8 @@ export const formatPendingTransaction = (block: PendingBlock, index: number): Fu
 interface SealedTransaction {
   readonly hash: string;
   readonly transaction: Fields;
-  /** The receipt, or only its `logs`. */
-  readonly receipt: Fields;
+  /** The receipt, or only its `logs`. Undefined if no node returns them. */
+  readonly receipt: Fields | undefined;
 }
 
 export interface SealedTransactions {
@@ -73,42 +74,72 @@ export const readWholeBlock = async (
   return { body, transactions };
 };
 
-/** Reads the receipts by transaction hash. Reads only their logs if no node supports eth_getBlockReceipts. */
-const readReceipts = async (read: RpcReader, blockHash: Hash, count: number): Promise<ReadonlyMap<unknown, Fields>> => {
+type Receipts = ReadonlyMap<unknown, Fields>;
+
+const readBlockReceipts = async (read: RpcReader, blockHash: Hash, count: number): Promise<Receipts> => {
+  const receipts = listOf(parseJson(await read("eth_getBlockReceipts", [blockHash])));
+  if (receipts.length !== count) {
+    throw unavailable("the receipts of a new block are not known yet");
+  }
+  return new Map(receipts.map((receipt) => [receipt.transactionHash, receipt]));
+};
+
+const readLogs = async (read: RpcReader, blockHash: Hash): Promise<Receipts> => {
+  const logs = listOf(parseJson(await read("eth_getLogs", [{ blockHash }])));
+  return new Map(
+    Map.groupBy(logs, ({ transactionHash }) => transactionHash)
+      .entries()
+      .map(([hash, logsOfTransaction]) => [hash, { logs: logsOfTransaction }]),
+  );
+};
+
+/**
+ * Reads the receipts by transaction hash. Reads only their logs if no node supports eth_getBlockReceipts, or if nodes refuse it.
+ * Returns undefined if they refuse the logs too.
+ */
+const readReceipts = async (
+  read: RpcReader,
+  blockHash: Hash,
+  count: number,
+  isRefused: boolean,
+): Promise<Receipts | undefined> => {
   try {
-    const receipts = listOf(parseJson(await read("eth_getBlockReceipts", [blockHash])));
-    if (receipts.length !== count) {
-      throw unavailable("the receipts of a new block are not known yet");
-    }
-    return new Map(receipts.map((receipt) => [receipt.transactionHash, receipt]));
+    return await readBlockReceipts(read, blockHash, count);
   } catch (error) {
-    if (!(error instanceof NodeError && error.kind === "unsupportedMethod")) {
+    if (!isRefused && !(error instanceof NodeError && error.kind === "unsupportedMethod")) {
       throw error;
     }
-    const logs = listOf(parseJson(await read("eth_getLogs", [{ blockHash }])));
-    return new Map(
-      Map.groupBy(logs, ({ transactionHash }) => transactionHash)
-        .entries()
-        .map(([hash, logsOfTransaction]) => [hash, { logs: logsOfTransaction }]),
-    );
+  }
+  try {
+    return await readLogs(read, blockHash);
+  } catch (error) {
+    if (isRefused && isRefusal(error)) {
+      return undefined;
+    }
+    throw error;
   }
 };
 
-/** Reads a sealed block with its transactions, and with its receipts if they are wanted. Rejects if a read fails. */
+/**
+ * Reads a sealed block with its transactions, and with its receipts if they are wanted. Rejects if a read fails.
+ * `isRefused`: nodes refused such a read repeatedly. What they return of the block is then enough.
+ */
 export const readSealedTransactions = async (
   read: RpcReader,
   hash: Hash,
   wantsReceipts: () => boolean,
+  isRefused: boolean,
 ): Promise<SealedTransactions> => {
   const { body, transactions } = await readWholeBlock(read, hash);
   const count = transactions.length;
-  const receipts = wantsReceipts() && count > 0 ? await readReceipts(read, hash, count) : new Map<unknown, Fields>();
+  const receipts: Receipts | undefined =
+    wantsReceipts() && count > 0 ? await readReceipts(read, hash, count, isRefused) : new Map();
   return {
     body,
     transactions: transactions.map((transaction) => ({
       hash: String(transaction.hash),
       transaction,
-      receipt: receipts.get(transaction.hash) ?? { logs: [] },
+      receipt: receipts && (receipts.get(transaction.hash) ?? { logs: [] }),
     })),
   };
 };

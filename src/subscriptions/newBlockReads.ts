@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Heads, RingBlock } from "../core/heads.ts";
+import { isNodeFault, NodeError } from "../core/node.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 
 export interface NewBlockReadsOptions {
@@ -14,6 +15,12 @@ const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 /** Reads in flight, and those that are not delivered. After an outage there may be a thousand blocks to read. */
 const MAX_IN_FLIGHT = 8;
+/** A node that lags, or whose error has an unknown text, may answer the next read. */
+const MAX_REFUSALS = 3;
+
+/** Whether nodes answered that they do not answer this. An outage, a limit or an overload is no refusal: it ends. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof NodeError && (error.kind === "other" || !isNodeFault(error.kind));
 
 /** Reads what new blocks contain: at most MAX_IN_FLIGHT at a time, in the order of the calls. */
 export class NewBlockReads {
@@ -27,9 +34,10 @@ export class NewBlockReads {
 
   /**
    * Repeats a read until it succeeds. Resolves with undefined if the block is no longer canonical.
+   * After MAX_REFUSALS, `fetch` is called with true: it may read in another way, or return what it has.
    * Call `end` when the result is delivered, so that the next block is read.
    */
-  async read<T>(block: RingBlock, fetch: () => Promise<T>): Promise<T | undefined> {
+  async read<T>(block: RingBlock, fetch: (isRefused: boolean) => Promise<T>): Promise<T | undefined> {
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
@@ -43,8 +51,9 @@ export class NewBlockReads {
     this.#waiting.shift()?.();
   }
 
-  async #fetch<T>({ number, hash }: RingBlock, fetch: () => Promise<T>): Promise<T | undefined> {
+  async #fetch<T>({ number, hash }: RingBlock, fetch: (isRefused: boolean) => Promise<T>): Promise<T | undefined> {
     const { current, log, signal, onMissed } = this.#options;
+    let refusals = 0;
     for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
       const heads = current();
       if (signal.aborted || heads?.at(number)?.hash !== hash) {
@@ -54,8 +63,9 @@ export class NewBlockReads {
         return undefined;
       }
       try {
-        return await fetch();
+        return await fetch(refusals >= MAX_REFUSALS);
       } catch (err) {
+        refusals += isRefusal(err) ? 1 : 0;
         log.debug({ err, number: number.toString() }, "retrying the read of a new block");
       }
       // An abort ends the wait early; the loop then returns.

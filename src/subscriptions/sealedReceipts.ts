@@ -69,7 +69,12 @@ const readOneByOne = async (read: RpcReader, blockHash: Hash, hashes: readonly s
 };
 
 /** The block in full comes first: the hashes in its receipts are verified by it. */
-const readReceiptsOf = async (read: RpcReader, hash: Hash, wanted: readonly WantedReceipts[]): Promise<Receipts> => {
+const readReceiptsOf = async (
+  read: RpcReader,
+  hash: Hash,
+  wanted: readonly WantedReceipts[],
+  isRefused: boolean,
+): Promise<Receipts> => {
   const { transactions } = await readWholeBlock(read, hash);
   const hashes = transactions.map((transaction) => String(transaction.hash).toLowerCase());
   const found = hashes.filter((each) => wanted.some((kind) => kind.hasAll || kind.has(each)));
@@ -79,7 +84,7 @@ const readReceiptsOf = async (read: RpcReader, hash: Hash, wanted: readonly Want
   try {
     return parseReceipts(await read("eth_getBlockReceipts", [hash]), hash);
   } catch (error) {
-    if (error instanceof NodeError && error.kind === "unsupportedMethod") {
+    if (isRefused || (error instanceof NodeError && error.kind === "unsupportedMethod")) {
       return readOneByOne(read, hash, found);
     }
     throw error;
@@ -101,7 +106,7 @@ export const createSealedReceipts = (options: SealedReceiptsOptions): ((change: 
     }
     for (const block of to) {
       // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
-      const receipts = reads.read(block, () => readReceiptsOf(read, block.hash, wanted));
+      const receipts = reads.read(block, (isRefused) => readReceiptsOf(read, block.hash, wanted, isRefused));
       inOrder(async () => {
         try {
           const known = await receipts;
