@@ -13,7 +13,7 @@ import { noExecutor } from "../pending/execution.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted, type SubmittedTransaction } from "../pending/submittedTransaction.ts";
-import type { ExecutedSourceOptions } from "../state/sources/executedSource.ts";
+import type { FindExecuted } from "../state/sources/executedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { type ChainExecution, type ChainExecutionOptions, createExecution } from "./createExecution.ts";
@@ -85,8 +85,7 @@ export class ChainViews {
   }
 
   /** Returns what the feed's messages have executed of a sealed block: see Pending. */
-  readonly findExecuted: ExecutedSourceOptions["find"] = (...read) =>
-    this.#pending?.findExecuted(...read) ?? "incomplete";
+  readonly findExecuted: FindExecuted = (...read) => this.#pending?.findExecuted(...read) ?? "incomplete";
 
   /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Resolves when replicas can read it. */
   async recordSubmitted(raw: string): Promise<SubmittedTransaction | undefined> {

@@ -5,9 +5,8 @@ import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
-import { BlockExecutor } from "../pending/blockExecutor.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
-import { ExecutedSource, type ExecutedSourceOptions } from "../state/sources/executedSource.ts";
+import { ExecutedSource } from "../state/sources/executedSource.ts";
 import { SharedSource } from "../state/sources/sharedSource.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
@@ -25,7 +24,7 @@ export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs">;
-  readonly views: Pick<ChainViews, "forks" | "systemContracts" | "execution" | "findExecuted">;
+  readonly views: Pick<ChainViews, "forks" | "systemContracts" | "findExecuted">;
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly trust: SourceTrust;
@@ -83,20 +82,6 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
   });
 };
 
-const createExecutedSource = (
-  options: WriteSetSourcesOptions,
-  kind: ExecutedSource["kind"],
-  find: ExecutedSourceOptions["find"],
-): ExecutedSource => {
-  const { upstreams, thread, cost } = options;
-  return new ExecutedSource({
-    ...{ kind, find, thread, cost },
-    readBlock: createReadBlock(options),
-    blockTimeMs: () => upstreams.heads.blockTimeMs,
-    nowMs: () => performance.now(),
-  });
-};
-
 /** With Redis, replicas share the write sets of a source. */
 const createShare = ({
   upstreams,
@@ -149,29 +134,9 @@ const createProof = (
         });
 };
 
-/** Creates the executor of sealed blocks. Undefined if the chain cannot be executed here. */
-const createBlockExecutor = (options: WriteSetSourcesOptions): BlockExecutor | undefined => {
-  const { config, views, signal } = options;
-  const executor = views.execution?.executor();
-  if (executor === undefined) {
-    return undefined;
-  }
-  signal.addEventListener("abort", () => void executor.close(), { once: true });
-  return new BlockExecutor({
-    executor,
-    isExecutable: (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block),
-    skipsReceiptsRoot: config.quirks.anvilDepositNonce,
-  });
-};
-
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
   const { config, upstreams, views, thread, cost } = options;
-  const { source } = config.state;
-  if (source === "execute") {
-    const blocks = createBlockExecutor(options);
-    return blocks === undefined ? [] : [createExecutedSource(options, "execution", blocks.find)];
-  }
   const nodes = createSourceNodes(upstreams);
   const share = createShare(options);
   const accessList = new AccessListSource({
@@ -183,9 +148,9 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
   const proven = createProof(options, nodes);
   const hasFeed = config.pending.feeds.length > 0;
   const available = [
-    ...(hasFeed ? [proven(createExecutedSource(options, "feed", views.findExecuted))] : []),
+    ...(hasFeed ? [proven(new ExecutedSource(views.findExecuted))] : []),
     share(accessList),
     proven(share(createTraceSource(options, nodes))),
   ];
-  return selectWriteSetSources(source, available);
+  return selectWriteSetSources(config.state.source, available);
 };

@@ -14,7 +14,10 @@ const stateSchema = z.strictObject({
       "Follow state from block to block: `auto` for reads and calls except on development nodes, `plain` for reads of single values, or false",
     ),
   source: z
-    .enum(["auto", "feed", "accessList", "trace", "execute"])
+    .enum(["auto", "feed", "accessList", "trace"], {
+      error: ({ input }) =>
+        input === "execute" ? "execute is removed: use auto, which reads block access lists and traces" : undefined,
+    })
     .default("auto")
     .describe("Source of a block's writes: one of them, or `auto` for feed, then access list, then trace"),
   agree: z
@@ -163,7 +166,9 @@ const logs = z.strictObject({
 const simulate = z.strictObject({
   enabled: z.boolean().default(true).describe("Execute calls in forebay; false forwards them to a node"),
   engine: z
-    .enum(ENGINE_KINDS)
+    .enum(ENGINE_KINDS, {
+      error: ({ input }) => (input === "auto" ? "auto is removed: use fast, the default" : undefined),
+    })
     .default("fast")
     .describe("`reference`: the library, which is slower, and leaves OP stacks to nodes"),
   profile: z

@@ -2,9 +2,6 @@ import { setImmediate as turn } from "node:timers/promises";
 
 type Waiting = (() => Promise<void>)[];
 
-/** The turns that one executor takes. Those of a remainder are all idle. */
-export type EngineTurns = Pick<EngineQueue, "urgent" | "idle">;
-
 /** Runs one job at a time, because an engine runs one message at a time. */
 export class EngineQueue {
   readonly #urgent: Waiting = [];

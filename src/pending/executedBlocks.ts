@@ -18,12 +18,6 @@ export class ExecutedBlocks {
 
   /** Records a comparison of heads with the pending blocks. */
   record(heads: Heads, executed: readonly ExecutedBlock[]): void {
-    for (const { block, changes } of this.#blocks.values()) {
-      // The state of its first transactions is gone.
-      if (typeof changes === "function") {
-        this.#blocks.delete(block.hash);
-      }
-    }
     for (const each of executed) {
       this.#blocks.set(each.block.hash, each);
     }

@@ -72,11 +72,6 @@ export interface FlashblockJob {
   readonly id: number;
   /** The job whose outcome this one starts from. `undefined` for the base block's state. */
   readonly before: number | undefined;
-  /**
-   * The transactions are the last ones of a sealed block. `before` is a job that the last change of base discarded. Other jobs
-   * do not wait for this one. It is rejected if the state of `before` is not there any more.
-   */
-  readonly isRemainder?: boolean;
   readonly environment: PendingEnvironment;
   readonly index: number;
   readonly transactions: readonly Data[];
@@ -90,8 +85,7 @@ export interface FlashblockJob {
   readonly expected: {
     readonly gasUsed: bigint;
     readonly logsBloom: Data;
-    /** Undefined: it is not compared, because the node's roots are wrong. */
-    readonly receiptsRoot: Hash | undefined;
+    readonly receiptsRoot: Hash;
   };
 }
 

@@ -4,7 +4,7 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import { applyMessage, type ExtraBlockFields, type PendingChain } from "./applyMessage.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
-import type { Execution, Executor, FlashblockJob } from "./execution.ts";
+import type { Execution, Executor } from "./execution.ts";
 import { type MessageForm, MessageRecord } from "./messageRecord.ts";
 
 export interface ExecutionPipelineOptions {
@@ -151,11 +151,6 @@ export class ExecutionPipeline {
   /** Returns the record of a message above the base. */
   record(message: FeedMessage): MessageRecord | undefined {
     return this.#queue.find((record) => record.message === message);
-  }
-
-  /** Executes the last transactions of a sealed block beside the messages. */
-  executeRemainder(job: Omit<FlashblockJob, "id" | "isRemainder">): Promise<Execution> {
-    return this.#options.executor.execute({ ...job, id: this.#nextId++, isRemainder: true });
   }
 
   close(): void {

@@ -10,10 +10,12 @@ import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { Channel } from "../threads/channel.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
 import type { Execution, FlashblockJob } from "./execution.ts";
-import { createFlashblockExecutor, type FlashblockExecutor, MAX_AFTER_SEALED_MS } from "./flashblockExecutor.ts";
+import { FlashblockExecutor } from "./flashblockExecutor.ts";
 import { JobCancelledError } from "./jobState.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
+/** Jobs of a sealed block end this long after it, because the next block waits for them. */
+const MAX_AFTER_SEALED_MS = 2_000;
 
 type Host = Channel<ExecutorHost, ExecutorFunctions>;
 type Outcome = Execution | "cancelled";
@@ -42,7 +44,7 @@ class ExecutorServer {
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(host: Host, engine: Engines, { nativeContracts, maxSearchMs }: ExecutorData) {
-    this.#executor = createFlashblockExecutor(
+    this.#executor = new FlashblockExecutor(
       {
         fetch: (base, keys, hint) => host.call("readState", { base, keys, hint }, { signal: this.#reading.signal }),
         engine,
@@ -60,11 +62,6 @@ class ExecutorServer {
 
   async execute(run: ExecutorRun): Promise<Outcome> {
     const { job, rules, isExecutable } = run;
-    if (job.isRemainder) {
-      // It begins in its turn, and the queue does not wait for its end.
-      await this.#enqueue(() => undefined);
-      return runJob(this.#executor, run);
-    }
     this.#lastReceived = job.id;
     if (isExecutable) {
       this.#executor.expect(job, rules);

@@ -8,7 +8,7 @@ import { complete } from "../evm/reads/complete.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { overwritten, parentHashes } from "./blockState.ts";
 import type { Decoded } from "./decodeTransaction.ts";
-import { EngineQueue, type EngineTurns } from "./engineQueue.ts";
+import { EngineQueue } from "./engineQueue.ts";
 import { ExecutedChain, type ExecutedChainOptions, layersOf } from "./executedChain.ts";
 import { appendExecuted, type ExecutedFlashblock, earlierOf, findMismatch } from "./executedFlashblock.ts";
 import { executeTransaction } from "./executeTransactions.ts";
@@ -31,14 +31,9 @@ import {
 import { JobSteps } from "./jobSteps.ts";
 import { InvalidRefund, receiptExtraOf, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
 
-/** A remainder ends this long after the change of base that discarded its state. Jobs of a sealed block have the same time. */
-export const MAX_AFTER_SEALED_MS = 2_000;
-
-interface ExecutionOptions extends RoundLimits {
+export interface FlashblockExecutorOptions extends ExecutedChainOptions, RoundLimits {
   readonly engine: (rules: Rules) => Engine;
 }
-
-export interface FlashblockExecutorOptions extends ExecutedChainOptions, ExecutionOptions {}
 
 /** The state on which one job executes: its ancestors and their layers, newest first. */
 interface PreState {
@@ -60,30 +55,24 @@ interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
   readonly executed?: ExecutedFlashblock;
 }
 
-export const createFlashblockExecutor = (options: FlashblockExecutorOptions, base: BlockId): FlashblockExecutor =>
-  new FlashblockExecutor(options, new ExecutedChain(options, base), new EngineQueue());
-
 /** Executes jobs one after another, each on the outcome of another. */
 export class FlashblockExecutor {
-  readonly #options: ExecutionOptions;
-  readonly #engineQueue: EngineTurns;
+  readonly #options: FlashblockExecutorOptions;
+  readonly #engineQueue = new EngineQueue();
   readonly #jobOptions: JobStateOptions;
   /** The jobs that run or will run. While the running job waits for state, the others fetch theirs. */
   readonly #jobs = new Map<number, JobState>();
   #chain: ExecutedChain;
-  /** The chain that the last change of base discarded. */
-  #discarded: { readonly chain: ExecutedChain; readonly atMs: number } | undefined;
   /** The roots of a block are computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
   /** Everything that the running job and those below it have written, newest first. */
   #written: readonly StateChanges[] | undefined;
 
-  constructor(options: ExecutionOptions, chain: ExecutedChain, engineQueue: EngineTurns) {
+  constructor(options: FlashblockExecutorOptions, base: BlockId) {
     this.#options = options;
-    this.#chain = chain;
-    this.#engineQueue = engineQueue;
+    this.#chain = new ExecutedChain(options, base);
     this.#jobOptions = {
-      ...{ chain: () => this.#chain, engineQueue, limits: options, readSets: new ReadSets() },
+      ...{ chain: () => this.#chain, engineQueue: this.#engineQueue, limits: options, readSets: new ReadSets() },
       written: () => this.#written ?? this.#chain.layers(),
     };
   }
@@ -98,16 +87,15 @@ export class FlashblockExecutor {
 
   /**
    * Executes a job. With `isExecutable: false` it only decodes, because the block's rules are not known.
-   * Throws JobCancelledError if nobody awaits the outcome any more, or the state that a remainder starts from is gone.
+   * Throws JobCancelledError if nobody awaits the outcome any more.
    */
   async run(job: FlashblockJob, rules: Rules, isExecutable = true): Promise<Execution> {
-    const executor = job.isRemainder ? this.#beside(job) : this;
-    const state = executor.#stateOf(job, rules);
+    const state = this.#stateOf(job, rules);
     state.start();
     try {
-      return await executor.#run(state, isExecutable);
+      return await this.#run(state, isExecutable);
     } finally {
-      executor.#jobs.delete(job.id);
+      this.#jobs.delete(job.id);
     }
   }
 
@@ -115,25 +103,11 @@ export class FlashblockExecutor {
   rebase(base: BlockId, through: number | undefined): void {
     const { isCancelled = () => through === undefined } = this.#options;
     if (through === undefined) {
-      this.#discarded = { chain: this.#chain, atMs: performance.now() };
       this.#chain = this.#chain.startAt(base);
       this.#rebaseJobs(isCancelled, false);
     } else {
-      this.#discarded = undefined;
       this.#rebaseJobs(isCancelled, this.#chain.seal(base, through));
     }
-  }
-
-  /** Returns an executor on the discarded chain. It executes one transaction at a time, while this one waits for state. */
-  #beside({ before }: FlashblockJob): FlashblockExecutor {
-    const discarded = this.#discarded;
-    if (before === undefined || !discarded?.chain.has(before)) {
-      throw new JobCancelledError();
-    }
-    const { engine } = this.#options;
-    const { idle } = this.#engineQueue;
-    const deadlineMs = () => discarded.atMs + MAX_AFTER_SEALED_MS;
-    return new FlashblockExecutor({ engine, deadlineMs }, discarded.chain, { urgent: idle, idle });
   }
 
   /** Discards cancelled jobs. Unless the chain keeps its values, the others start their search for state again. */

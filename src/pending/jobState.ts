@@ -5,7 +5,7 @@ import { alternatingGuesses } from "../evm/reads/guesses.ts";
 import { type FoundKeys, KeySearch } from "../evm/reads/keySearch.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import { parentHashes } from "./blockState.ts";
-import type { EngineTurns } from "./engineQueue.ts";
+import type { EngineQueue } from "./engineQueue.ts";
 import type { ExecutedChain } from "./executedChain.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
@@ -61,7 +61,7 @@ export interface RoundLimits {
 /** What all jobs share. */
 export interface JobStateOptions {
   readonly chain: () => ExecutedChain;
-  readonly engineQueue: EngineTurns;
+  readonly engineQueue: EngineQueue;
   readonly readSets: ReadSets;
   readonly limits: RoundLimits;
   /** Returns the layers that are known to be below the next transactions, newest first. */
@@ -221,7 +221,7 @@ export class JobState {
   /** Searches for transactions that lack state. */
   async #findLacking(
     results: readonly unknown[] | undefined,
-    turn: EngineTurns["urgent"],
+    turn: EngineQueue["urgent"],
   ): Promise<readonly Lacking[]> {
     const found = this.#guessed > MAX_GUESSED ? [] : await this.#search.pass(results, undefined, turn);
     return found.flatMap((each) => {

@@ -36,7 +36,7 @@ export interface WriteSet {
 }
 
 /** Where write sets come from. */
-export type WriteSetSourceKind = "feed" | "accessList" | "trace" | "execution";
+export type WriteSetSourceKind = "feed" | "accessList" | "trace";
 
 /** Why a source has no write set of a block. The label value of a metric. */
 export type WriteSetFailure =
@@ -74,7 +74,7 @@ export interface WriteSetSource {
 /** The order in which `auto` asks: the free source, then the one that a header proves, then the one that is on probation first. */
 const AUTO: readonly WriteSetSourceKind[] = ["feed", "accessList", "trace"];
 
-/** Returns the sources of a chain in the order in which they are asked. `auto` never executes a block. */
+/** Returns the sources of a chain in the order in which they are asked. */
 export const selectWriteSetSources = (
   option: "auto" | WriteSetSourceKind,
   available: readonly WriteSetSource[],

@@ -1,6 +1,6 @@
 import { CHAIN, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
-const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
+const ORIGINS = ["feed", "accessList", "trace"] as const;
 /** `shared`: another replica has read it. */
 const OUTCOMES = [
   "read",

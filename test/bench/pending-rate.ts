@@ -16,7 +16,7 @@ import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { FlashblockJob } from "../../src/pending/execution.ts";
-import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
+import { FlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, median, round } from "./support/result.ts";
 import { threadCpuMs } from "./support/threadCpu.ts";
@@ -182,7 +182,7 @@ const genesis = (_: unknown, { accounts: asked, slots, blockHashes }: StateKeys)
  */
 const runOurs = async (blocks: readonly Block[], knowsSenders: boolean): Promise<Timed> => {
   const base = { number: 0n, hash: ZERO_HASH };
-  const runner = createFlashblockExecutor(
+  const runner = new FlashblockExecutor(
     { fetch: genesis, engine: await createEngines(), codes: new Map<Hash, Uint8Array>(), isNative: () => false },
     base,
   );

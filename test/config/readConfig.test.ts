@@ -199,6 +199,11 @@ test("a removed option is a fault that says what holds instead", () => {
 
 /** Options of a chain that are removed, and what their error says. */
 const REMOVED_OF_CHAIN: readonly (readonly [string, string])[] = [
+  ["simulate: { engine: auto }", "chains[0].simulate.engine: auto is removed: use fast, the default"],
+  [
+    "state: { source: execute }",
+    "chains[0].state.source: execute is removed: use auto, which reads block access lists and traces",
+  ],
   [
     "simulate: { compareShare: 0.1 }",
     "chains[0].simulate: compareShare is removed: no run is compared while forebay serves",

@@ -135,7 +135,7 @@ const VARIANTS: readonly Variant[] = [
     name: variant.name,
     run: (length: Length) => runStandIn(variant, length),
   })),
-  ...(["feed", "trace", "execute"] as const).map((source) => ({
+  ...(["feed", "trace"] as const).map((source) => ({
     name: `${source} of a devnet`,
     run: (length: Length) => runDevnetVariant({ ...length, source, seed }),
   })),

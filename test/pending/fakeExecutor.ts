@@ -16,12 +16,10 @@ export interface FakeRun {
 /** Creates an executor that executes nothing. Each message has the result that the test defines, at once or on release. */
 export const createFakeExecutor = () => {
   const jobs: FlashblockJob[] = [];
-  const remainders: FlashblockJob[] = [];
   const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
   const runs = new Map<string, FakeRun>();
   const roots = new Map<number, readonly `0x${string}`[]>();
   let gate: Promise<void> = Promise.resolve();
-  let remainderGate: Promise<void> = Promise.resolve();
 
   const run = (job: FlashblockJob): Execution => {
     const { logs = [], changes = [], unverified } = runs.get(`${job.environment.number}-${job.index}`) ?? {};
@@ -50,9 +48,9 @@ export const createFakeExecutor = () => {
 
   const executor: Executor = {
     execute: async (job) => {
-      (job.isRemainder ? remainders : jobs).push(job);
+      jobs.push(job);
       const execution = run(job);
-      await (job.isRemainder ? remainderGate : gate);
+      await gate;
       return execution;
     },
     rebase: (base, through) => rebased.push({ base, through }),
@@ -61,17 +59,9 @@ export const createFakeExecutor = () => {
   return {
     executor,
     jobs,
-    /** The jobs for the last transactions of sealed blocks. */
-    remainders,
     rebased,
     /** Defines the result of the message `<block>-<index>`. */
     say: (id: string, fake: FakeRun) => runs.set(id, fake),
-    /** Delays the results for the last transactions of sealed blocks. Returns the function that releases them. */
-    holdRemainders: () => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      remainderGate = promise;
-      return resolve;
-    },
     /** Delays all results from now on. Returns the function that releases them. */
     hold: () => {
       const { promise, resolve } = Promise.withResolvers<void>();

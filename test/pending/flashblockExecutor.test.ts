@@ -13,7 +13,7 @@ import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { FlashblockJob } from "../../src/pending/execution.ts";
-import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
+import { FlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { until } from "../support/clients/until.ts";
 
 const CHAIN_ID = 7;
@@ -67,7 +67,7 @@ const expected = (transfers: number) => expectedOf(Array.from({ length: transfer
 
 const createRig = () => {
   const asked: StateKeys[] = [];
-  const runner = createFlashblockExecutor(
+  const runner = new FlashblockExecutor(
     {
       fetch: async (_, keys) => {
         asked.push(keys);
@@ -190,33 +190,6 @@ test("moving the base along executed messages fetches nothing again, and another
   assert.ok(asked.length > before);
 });
 
-test("a remainder is executed after a discarded job, on the state before the change of base", async () => {
-  const { runner, run, asked } = createRig();
-  const rest = async (before: number, transactions: readonly Data[]) =>
-    run(3, {
-      ...{ isRemainder: true, before, index: 2, transactions },
-      expected: { ...expected(before + transactions.length), receiptsRoot: undefined },
-    });
-  await run(1, { transactions: [await transfer(0)] });
-  await run(2, { before: 1, index: 1, transactions: [await transfer(1)], expected: expected(2) });
-  await assert.rejects(rest(2, []), { name: "JobCancelledError" }, "the state of job 2 is not discarded");
-  runner.rebase({ number: 1n, hash: `0x${"1".repeat(64)}` }, undefined);
-  const reads = asked.length;
-  const [whole, next] = await Promise.all([
-    rest(2, [await transfer(2), await transfer(3)]),
-    run(4, { environment: environment(2n), transactions: [await transfer(0)] }),
-  ]);
-  assert.equal(whole.unverified, undefined);
-  assert.equal(whole.outcome?.changes.get(RECIPIENT)?.account?.balance, 4n);
-  assert.equal(next.outcome?.changes.get(RECIPIENT)?.account?.balance, 1n, "the next job begins with fetched state");
-  const others = asked.slice(reads).filter(({ accounts }) => accounts.length > 0);
-  assert.equal(others.length, 1, "the remainder has the values that were fetched before");
-  const shorter = await rest(1, []);
-  assert.deepEqual([shorter.unverified, shorter.outcome?.changes.size], [undefined, 0]);
-  runner.rebase({ number: 2n, hash: `0x${"2".repeat(64)}` }, 4);
-  await assert.rejects(rest(2, []), { name: "JobCancelledError" }, "the next change of base drops the discarded state");
-});
-
 test("a result that differs from the message is unverified, and so is every later message", async () => {
   const { run } = createRig();
   const transactions = [await transfer(0)];
@@ -285,7 +258,7 @@ test("a message whose state cannot be read is retried with the state known by th
     }
     return rich(keys);
   };
-  const runner = createFlashblockExecutor({ ...place, fetch, onRetry: (_, { message }) => causes.push(message) }, BASE);
+  const runner = new FlashblockExecutor({ ...place, fetch, onRetry: (_, { message }) => causes.push(message) }, BASE);
   const first = await runner.run(jobOf(1, [await transfer(0)]), RULES);
   assert.equal(first.unverified, undefined);
   assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
@@ -295,7 +268,7 @@ test("a message whose state cannot be read is retried with the state known by th
 
 test("a message fails with its cause when its block is sealed and the time is over", async () => {
   const fetch = () => Promise.reject(new Error("pruned"));
-  const runner = createFlashblockExecutor({ ...place, fetch, deadlineMs: () => performance.now() - 1 }, BASE);
+  const runner = new FlashblockExecutor({ ...place, fetch, deadlineMs: () => performance.now() - 1 }, BASE);
   const { unverified, cause } = await runner.run(jobOf(1, [await transfer(0)]), RULES);
   assert.equal(unverified, "unreadable");
   assert.match(cause ?? "", /not fetched in time/);
@@ -307,7 +280,7 @@ test("a message without a waiting reader is not finished", async () => {
     isCancelled = true;
     throw new Error("too late");
   };
-  const runner = createFlashblockExecutor({ ...place, fetch, isCancelled: () => isCancelled }, BASE);
+  const runner = new FlashblockExecutor({ ...place, fetch, isCancelled: () => isCancelled }, BASE);
   await assert.rejects(runner.run(jobOf(1, [await transfer(0)]), RULES), { name: "JobCancelledError" });
 });
 
@@ -321,7 +294,7 @@ test("waiting messages prefetch their state while an earlier one waits for its o
     }
     return rich(keys);
   };
-  const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
+  const runner = new FlashblockExecutor({ ...place, fetch }, BASE);
   const other: Address = "0x00000000000000000000000000000000000beef2";
   const first = jobOf(1, [await transfer(0)]);
   const second = jobOf(2, [await transfer(1, other)], { before: 1, index: 1, expected: expected(2) });
@@ -343,7 +316,7 @@ test("a search for state that a change of base replaces asks for nothing more", 
     await gates[asked.push([number, keys]) - 1]?.promise;
     return rich(keys);
   };
-  const runner = createFlashblockExecutor({ ...place, fetch, isCancelled: () => false }, BASE);
+  const runner = new FlashblockExecutor({ ...place, fetch, isCancelled: () => false }, BASE);
   const wrong = runner.run(jobOf(1, [await transfer(0)], { expected: expected(0) }), RULES);
   await until(() => asked.length === 1, "the first message waits for state");
   const next = jobOf(2, [await transfer(0, other)], { before: 1, environment: environment(2n) });
@@ -373,7 +346,7 @@ test("the state in the feed's access list is fetched at once", async () => {
     asked.push(keys);
     return rich(keys);
   };
-  const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
+  const runner = new FlashblockExecutor({ ...place, fetch }, BASE);
   await runner.run(jobOf(1, [await transfer(0)], { accessList: [{ address: RECIPIENT, slots: [slot] }] }), RULES);
   assert.deepEqual(asked[0]?.slots, [[RECIPIENT, slot]]);
 });

@@ -13,7 +13,7 @@ import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
-import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
+import { FlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
@@ -51,7 +51,7 @@ test("a recorded builder: every message verifies, each block's writes give its s
   const real = readRecordedBuilder();
   const { parent } = real;
   const state = createNodeState({ fetch: createWitnessNode(real).fetch, maxBytes: MAX_BYTES });
-  const runner = createFlashblockExecutor(
+  const runner = new FlashblockExecutor(
     {
       fetch: (block, keys) => state.at(block).read(keys, AbortSignal.timeout(60_000)),
       engine: await createEngines(),

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { Execution, Executor, FlashblockJob } from "../../src/pending/execution.ts";
-import { createFlashblockExecutor, type FlashblockExecutorOptions } from "../../src/pending/flashblockExecutor.ts";
+import { FlashblockExecutor, type FlashblockExecutorOptions } from "../../src/pending/flashblockExecutor.ts";
 
 const engines = await createEngines();
 
@@ -15,7 +15,7 @@ export interface RunnerExecutorOptions {
 
 /** Creates an executor in this thread, so that a test can wait for all jobs before it advances the time. */
 export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOptions) => {
-  const runner = createFlashblockExecutor(
+  const runner = new FlashblockExecutor(
     { fetch, engine: engines, codes: new Map(), isNative: () => false },
     { number: 0n, hash: "0x" },
   );

@@ -3,7 +3,6 @@ import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
 import type { Fields } from "../../json/jsonBytes.ts";
 import type { WriteSetFailure } from "../writeSet.ts";
-import type { BlockContent } from "./blockContent.ts";
 
 /** Proves writes that somebody claims. Plain data. */
 export interface WitnessJob {
@@ -41,12 +40,6 @@ export type WriteSetJob =
     }
   | { readonly kind: "codeHashes"; readonly trace: Uint8Array }
   | {
-      readonly kind: "content";
-      readonly block: BlockId;
-      /** JSON text of the block with whole transactions. */
-      readonly body: Uint8Array;
-    }
-  | {
       readonly kind: "accessList";
       /** JSON text of the block access list. */
       readonly list: Uint8Array;
@@ -69,7 +62,6 @@ export type WriteSetJobOutput =
       readonly kind: "unlisted";
     }
   | { readonly kind: "codeHashes"; readonly codes: TracedCodes | undefined }
-  | { readonly kind: "content"; readonly content: BlockContent }
   | {
       /** Exactly these writes are those of the block. */
       readonly kind: "proven";

@@ -9,7 +9,6 @@ import { checkHeader } from "../../verification/checkHeader.ts";
 import { fieldsOf, isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
 import { packWrites } from "../store/packedWrites.ts";
 import { writesOfAccessList } from "./accessListWrites.ts";
-import { parseBlockContent } from "./blockContent.ts";
 import { parseCallTrace } from "./callTrace.ts";
 import { composeTrace, UnlistedAccounts } from "./composeTrace.ts";
 import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
@@ -76,19 +75,12 @@ const runAccessList = (job: JobOf<"accessList">): WriteSetJobOutput => {
   return { kind: "written", packed: packWrites(writesOfAccessList(list)) };
 };
 
-const runContent = ({ body, block }: JobOf<"content">): WriteSetJobOutput => {
-  const content = parseBlockContent(body, block);
-  return content === undefined ? { kind: "failed", reason: "mismatch" } : { kind: "content", content };
-};
-
 const runJob = (job: WriteSetJob): WriteSetJobOutput => {
   switch (job.kind) {
     case "trace":
       return runTrace(job);
     case "accessList":
       return runAccessList(job);
-    case "content":
-      return runContent(job);
     case "witness":
       return runWitness(job);
     case "codeHashes":

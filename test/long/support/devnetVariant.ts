@@ -13,7 +13,7 @@ import { collectedHeapMiB } from "./memory.ts";
 import { countedBy, stateCounts } from "./stateCounts.ts";
 
 export interface DevnetVariant {
-  readonly source: "feed" | "trace" | "execute";
+  readonly source: "feed" | "trace";
   readonly seconds: number;
   /** Ends after this number of blocks instead. */
   readonly steps: number | undefined;

@@ -430,8 +430,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/pending/sealBlocks.ts",
-        from: 'if (differences.includes("transactions")) {',
-        to: 'differences = differences.filter((each) => each !== "transactions"); if (false) {',
+        from: "if (differences.length > 0) {",
+        to: 'differences = differences.filter((each) => each !== "transactions"); if (differences.length > 0) {',
       },
       {
         file: "src/pending/sealBlocks.ts",
