@@ -4,7 +4,7 @@ import { formatDashboard } from "../grafana/dashboard.ts";
 import { valuesSchema } from "./values.ts";
 
 /** A text of the configuration with a variable (`VARIABLE` of src/config/readConfig.ts), which forebay replaces and then checks. */
-const WITH_VARIABLE = { type: "string", pattern: String.raw`\$\{[A-Za-z_]\w*(?::-[^}]*)?\}` };
+const WITH_VARIABLE = { type: "string", pattern: String.raw`\$\{(?:file:[^}]+|[A-Za-z_]\w*(?::-[^}]*)?)\}` };
 /** The chart needs these numbers itself: for ports, probes, the grace period and the size of the data folder. */
 const CHART_NUMBERS: ReadonlySet<string> = new Set(["port", "opsPort", "drainDelayMs", "drainTimeoutMs", "diskBytes"]);
 const CHECKS = ["pattern", "minLength", "enum", "const", "format"];

@@ -34,6 +34,9 @@ const releaseValues = {
   config: configSchema.describe("The configuration of forebay: docs/configuration.md"),
   secrets: texts.describe("Environment variables, stored in a Secret of this chart"),
   existingSecrets: z.array(text).describe("Secrets whose keys become environment variables"),
+  existingSecretFiles: z
+    .array(text)
+    .describe("Secrets mounted as files: `${file:/etc/forebay-secrets/SECRET/KEY}` in the configuration"),
   existingSecretsChecksum: text.describe("A new text restarts the pods"),
   redis: z.strictObject({
     url: text.describe("The Redis that replicas share, stored in a Secret of this chart; none by default"),

@@ -92,15 +92,33 @@ export const readArguments = (argv: readonly string[], environment: Environment)
   return { command, names: rest, values: { ...Object.fromEntries(fromEnvironment), ...values } };
 };
 
-const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+const VARIABLE = /\$\{(?:file:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g;
+
+/** Lists the files that the text of a configuration names as `${file:/path}`. */
+export const filesNamedIn = (text: string): readonly string[] =>
+  [...text.matchAll(VARIABLE)].flatMap(([, file]) => (file === undefined ? [] : [file]));
+
+/** Reads a file that an option names. Editors and `echo` end it with a newline, which is not part of the value. */
+const readValue = (file: string, path: string, faults: string[]): string => {
+  try {
+    return readFileSync(file, "utf8").replace(/\r?\n$/, "");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? ` (${error.code})` : "";
+    faults.push(`${path}: cannot read the file ${file}${code}`);
+    return "";
+  }
+};
 
 const formatMember = (path: string, key: string): string =>
   path === "" ? firstWord(key) : `${path}.${firstWord(key)}`;
 
-/** Replaces `${NAME}` and `${NAME:-default}` in every string of a parsed file. */
+/** Replaces `${NAME}`, `${NAME:-default}` and `${file:/path}` in every string of a parsed file. */
 const substitute = (value: unknown, environment: Environment, path: string, faults: string[]): unknown => {
   if (typeof value === "string") {
-    return value.replace(VARIABLE, (_, name: string, fallback: string | undefined) => {
+    return value.replace(VARIABLE, (_, file: string | undefined, name: string, fallback: string | undefined) => {
+      if (file !== undefined) {
+        return readValue(file, path, faults);
+      }
       const text = environment[name] ?? fallback;
       if (text === undefined) {
         faults.push(`${path}: the environment has no ${name}`);
@@ -119,7 +137,7 @@ const substitute = (value: unknown, environment: Environment, path: string, faul
   );
 };
 
-/** Replaces the variables in a configuration. Throws ConfigError with the names of those that are missing. */
+/** Replaces the variables in a configuration. Throws ConfigError with the names of those, and of files, that are missing. */
 const withVariables = (raw: unknown, environment: Environment): unknown => {
   const faults: string[] = [];
   const content = substitute(raw, environment, "", faults);

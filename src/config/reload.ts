@@ -1,11 +1,11 @@
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { ConfigError } from "./readConfig.ts";
+import { ConfigError, filesNamedIn } from "./readConfig.ts";
 import type { Config } from "./schema.ts";
 
 export interface ReloadOptions {
-  /** File to watch; undefined if there are only flags. */
+  /** File to watch, with the files that it names; undefined if there are only flags. */
   readonly file?: string | undefined;
   /** Period of the checks. */
   readonly pollMs?: number;
@@ -40,23 +40,20 @@ const refuse = ({ log, metrics }: ReloadOptions["telemetry"], error: unknown): v
 
 /**
  * The reload of a changed configuration without a restart. An invalid configuration is rejected as a whole.
- * The file is watched by `stat`, through symbolic links.
- * Kubernetes swaps a link to change a mounted ConfigMap, and `stat` sees that on any file system.
+ * The file, and those that it names as `${file:/path}`, are watched by `stat`, through symbolic links.
+ * Kubernetes swaps a link to change a mounted ConfigMap or Secret, and `stat` sees that on any file system.
  */
 export class Reload {
   readonly #options: ReloadOptions;
   readonly #onStat = (): void => this.#runIfChanged();
-  #lastText: string | undefined;
+  /** The texts of the last reload by file, the configuration first. */
+  #texts: ReadonlyMap<string, string | undefined> = new Map();
   #last = Promise.resolve();
   #current: { readonly config: Config; readonly ending: AbortController } | undefined;
 
   constructor(options: ReloadOptions) {
     this.#options = options;
-    const { file, pollMs = DEFAULT_POLL_MS } = options;
-    if (file !== undefined) {
-      this.#lastText = textOf(file);
-      watchFile(file, { interval: pollMs, persistent: false }, this.#onStat);
-    }
+    this.#watch(this.#readTexts());
   }
 
   /**
@@ -64,10 +61,8 @@ export class Reload {
    * A reload of another configuration that still waits for its nodes is cancelled.
    */
   run(): Promise<void> {
-    const { file, read, telemetry } = this.#options;
-    if (file !== undefined) {
-      this.#lastText = textOf(file);
-    }
+    const { read, telemetry } = this.#options;
+    this.#watch(this.#readTexts());
     let config: Config;
     try {
       config = read();
@@ -94,16 +89,36 @@ export class Reload {
   }
 
   close(): void {
+    this.#watch(new Map());
+  }
+
+  #readTexts(): ReadonlyMap<string, string | undefined> {
     const { file } = this.#options;
-    if (file !== undefined) {
-      unwatchFile(file, this.#onStat);
+    const text = file === undefined ? undefined : textOf(file);
+    const named = filesNamedIn(text ?? "").map((name) => [name, textOf(name)] as const);
+    return new Map(file === undefined ? [] : [[file, text], ...named]);
+  }
+
+  /** Watches the files of `texts`, and no others. */
+  #watch(texts: ReadonlyMap<string, string | undefined>): void {
+    const { pollMs = DEFAULT_POLL_MS } = this.#options;
+    for (const file of this.#texts.keys()) {
+      if (!texts.has(file)) {
+        unwatchFile(file, this.#onStat);
+      }
     }
+    for (const file of texts.keys()) {
+      if (!this.#texts.has(file)) {
+        watchFile(file, { interval: pollMs, persistent: false }, this.#onStat);
+      }
+    }
+    this.#texts = texts;
   }
 
   #runIfChanged(): void {
-    const { file } = this.#options;
-    const text = file === undefined ? undefined : textOf(file);
-    if (text !== undefined && text !== this.#lastText) {
+    const { file = "" } = this.#options;
+    const texts = this.#readTexts();
+    if (texts.get(file) !== undefined && !isDeepStrictEqual(texts, this.#texts)) {
       void this.run();
     }
   }

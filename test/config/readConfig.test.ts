@@ -60,6 +60,55 @@ test("a file may take values from the environment", () => {
   );
 });
 
+test("a value may be the content of a file, without the newline at its end", () => {
+  withFile("a\n", (token) => {
+    const content = `chains:
+  - name: op
+    nodes: [{ url: "http://\${NAME}/\${file:${token}}", headers: { key: "\${file:${token}}" }, priority: "\${file:${token}}" }]
+`;
+    const tries: readonly (readonly [content: string, read: string])[] = [
+      ["2", "2"],
+      ["2\n", "2"],
+      ["2\r\n", "2"],
+      ["2\n\n", "2\n"],
+      ["${NAME}\n", "${NAME}"],
+      ["$&", "$&"],
+    ];
+    for (const [text, expected] of tries) {
+      writeFileSync(token, text);
+      withFile(content.replace(/, priority.*"/, ""), (file) => {
+        const [node] = read(["--config", file], { NAME: "node" }).chains[0]?.nodes ?? [];
+        assert.deepEqual([node?.url, node?.headers.key], [`http://node/${expected}`, expected]);
+      });
+    }
+    writeFileSync(token, "3\n");
+    withFile(content, (file) => {
+      assert.equal(read(["--config", file], { NAME: "node" }).chains[0]?.nodes[0]?.priority, 3);
+    });
+    // The content is never repeated, also if it is wrong.
+    writeFileSync(token, "s3cret\n");
+    withFile(content, (file) => {
+      assert.deepEqual(
+        faultsOf(() => read(["--config", file], { NAME: "node" })),
+        ["chains[0].nodes[0].priority: Invalid input: expected number, received string"],
+      );
+    });
+  });
+});
+
+test("a file that cannot be read is a fault with the path of the option", () => {
+  const content = 'chains: [{ name: op, nodes: [{ url: "http://${file:/no/such/file}/${file:/}" }] }]\n';
+  withFile(content, (file) => {
+    assert.deepEqual(
+      faultsOf(() => read(["--config", file])),
+      [
+        "chains[0].nodes[0].url: cannot read the file /no/such/file (ENOENT)",
+        "chains[0].nodes[0].url: cannot read the file / (EISDIR)",
+      ],
+    );
+  });
+});
+
 test("a number or boolean may be in an environment variable, and a text that looks like one stays a text", () => {
   const content = `chains:
   - name: op

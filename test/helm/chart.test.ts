@@ -237,7 +237,7 @@ test("the schema of the chart admits variables wherever the configuration does, 
     facilitator: { url: "${FACILITATOR}" },
     price: { default: "${PRICE}" },
   };
-  const server = { opsToken: "${OPS_TOKEN}", healthPath: "${HEALTH_PATH}" };
+  const server = { opsToken: "${file:/etc/forebay-secrets/ops/token}", healthPath: "${HEALTH_PATH}" };
   assert.deepEqual(faultsOf({ chains, server, access: { keys, payment }, log: { level: "${LEVEL}" } }), []);
   assert.deepEqual(faultsOf({ chains, server: { opsToken: "short" } }), ["config.server.opsToken"]);
   assert.deepEqual(faultsOf({ chains, access: { keys: [{ name: "wallet", sha256: "ab" }] } }), [
@@ -257,5 +257,24 @@ test("the pod of helm test reaches the ops port under the network policy", { ski
     .flatMap(({ from }: { from: readonly object[] }) => from);
   assert.ok(
     admitted.some((peer: object) => isDeepStrictEqual(peer, { podSelector: { matchLabels: pod.metadata.labels } })),
+  );
+});
+
+test("existing Secrets are mounted as folders that cannot be written", { skip: !hasHelm && "no helm" }, () => {
+  const objects = parseAllDocuments(
+    runHelm("template", "release", ...CLUSTER, "--values", "ci/every-value-values.yaml", "."),
+  ).map((document) => document.toJS() ?? {});
+  const { containers, volumes } = objects.find(({ kind }) => kind === "Deployment").spec.template.spec;
+  const mounts = containers[0].volumeMounts.filter(({ name }: { name: string }) => name.startsWith("secret-"));
+  assert.deepEqual(mounts, [
+    { name: "secret-0", mountPath: "/etc/forebay-secrets/provider-files", readOnly: true },
+    { name: "secret-1", mountPath: "/etc/forebay-secrets/payment.files", readOnly: true },
+  ]);
+  assert.deepEqual(
+    volumes.filter(({ name }: { name: string }) => name.startsWith("secret-")),
+    [
+      { name: "secret-0", secret: { secretName: "provider-files" } },
+      { name: "secret-1", secret: { secretName: "payment.files" } },
+    ],
   );
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -137,6 +138,43 @@ describe("a reload", { concurrency: true }, () => {
     assert.equal(shown.server.port, 0);
     assert.equal(shown.access.keys[0].name, "mine");
     assert.ok(!text.includes(SECRET) && !text.includes(key));
+  });
+
+  test("a secret in a mounted folder is read again when it changes, and not shown if it is wrong", async (t) => {
+    const node = await createFakeNode();
+    const folder = mkdtempSync(join(tmpdir(), "forebay-secret-"));
+    t.after(async () => {
+      await node.close();
+      rmSync(folder, { recursive: true });
+    });
+    const digest = join(folder, "digest");
+    /** Replaces the file as a whole, as Kubernetes and secret stores do. */
+    const publish = (content: string): void => {
+      writeFileSync(join(folder, "new"), content);
+      renameSync(join(folder, "new"), digest);
+    };
+    const digestOf = (key: string): string => createHash("sha256").update(key).digest("hex");
+    const statusOf = async (key: string) => (await rpc(url, "eth_chainId", [], { "x-api-key": key })).status;
+    publish(`${digestOf("old")}\n`);
+    const file = join(folder, "forebay.yaml");
+    writeFileSync(file, `${configOf([node])}access:\n  keys: [{ name: mine, sha256: "\${file:${digest}}" }]\n`);
+    const { child, url, opsUrl, lines } = await startBin(t, file);
+    assert.equal(await statusOf("old"), 200);
+
+    publish(`${digestOf("new")}\n`);
+    await until(async () => (await reloads(opsUrl, "applied")) === 1, "the change is seen");
+    assert.deepEqual([await statusOf("old"), await statusOf("new")], [401, 200]);
+
+    const path = "access.keys[0].sha256";
+    const isLogged = (fault: string) => lines.some(({ faults = [] }) => faults.some((text) => text.startsWith(fault)));
+    publish(`${SECRET}\n`);
+    child.kill("SIGHUP");
+    await until(() => isLogged(`${path}: `), "a wrong secret is refused");
+    rmSync(digest);
+    child.kill("SIGHUP");
+    await until(() => isLogged(`${path}: cannot read the file ${digest} (ENOENT)`), "a missing secret is refused");
+    assert.equal(await statusOf("new"), 200);
+    assert.ok(!JSON.stringify(lines).includes(SECRET));
   });
 
   test("a new reload cancels one that waits for a dead node, and an invalid file does not", async (t) => {

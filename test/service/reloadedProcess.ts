@@ -49,6 +49,8 @@ export const startBin = async (t: TestContext, file: string, bin = BIN): Promise
       listening.resolve(line);
     }
   });
+  // A process that refuses its configuration ends.
+  child.once("exit", (code) => listening.reject(new Error(`the process ended with ${code}`)));
   const { listening: url = "", ops: opsUrl = "" } = await listening.promise;
   await until(async () => (await fetch(`${opsUrl}/readyz`)).status === 200, "ready");
   return { child, url, opsUrl, lines };
