@@ -2,7 +2,15 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "../core/context.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type ApiKey, createApiKeys, hasWrongKey, type KeyedTarget, RequestKeys, removeKeyHeaders } from "./apiKeys.ts";
+import {
+  type ApiKey,
+  createApiKeys,
+  hasWrongKey,
+  type KeyedRequest,
+  type KeyedTarget,
+  RequestKeys,
+  removeKeyHeaders,
+} from "./apiKeys.ts";
 import { clientOfAddress, createTrustedProxies } from "./clientAddress.ts";
 import { ClientRules, type ClientRulesOptions } from "./clientRules.ts";
 import type { Payments } from "./payment/payments.ts";
@@ -17,6 +25,11 @@ export interface AccessOptions extends ClientRulesOptions {
   readonly trustedProxies: readonly string[];
   /** Clients without a key pay. Undefined: they are refused if there is a key. */
   readonly payments?: Payments | undefined;
+}
+
+/** What authentication reads of a request over HTTP, or of one of this process. */
+export interface ClientRequest extends KeyedRequest {
+  readonly socket: { readonly remoteAddress?: string | undefined };
 }
 
 /** The client of a request, and its permissions. */
@@ -104,7 +117,7 @@ export class Access {
    * Authenticates a request. Throws or rejects with RpcError (401) if the key or token is missing or wrong.
    * `isChainPath` separates a chain's path from a wrong key. Only a token that was not seen before needs a promise.
    */
-  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller> {
+  authenticate(request: ClientRequest, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller> {
     const forwarded = request.headers["x-forwarded-for"];
     const remote = request.socket.remoteAddress ?? "unknown";
     const address = clientOfAddress(this.#addressOf(remote, typeof forwarded === "string" ? forwarded : undefined));
@@ -243,7 +256,7 @@ export class Access {
 }
 
 /** Admits everybody: no keys, no limits, no method rules. */
-export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): AuthenticatedCaller => {
+export const allowEveryone = ({ socket, url = "/" }: ClientRequest): AuthenticatedCaller => {
   const address = clientOfAddress(socket.remoteAddress ?? "unknown");
   return {
     clientId: address,

@@ -62,6 +62,13 @@ export interface KeyedTarget<K> {
   readonly texts: ReadonlySet<string>;
 }
 
+/** The parts of a request that may have a key. */
+export interface KeyedRequest {
+  readonly headers: IncomingHttpHeaders;
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+}
+
 const BEARER = /^Bearer +(\S+)$/i;
 /** The characters between the parts of a header's value. */
 const BETWEEN_TOKENS = /[\s,;=:"&?/]+/;
@@ -91,7 +98,7 @@ const apiKeysOf = ({ "x-api-key": header }: IncomingHttpHeaders): readonly strin
  * A request that is passed through has other parts in its path.
  */
 export const hasWrongKey = (
-  { headers, method, url = "/" }: IncomingMessage,
+  { headers, method, url = "/" }: KeyedRequest,
   isChainPath: (path: string) => boolean,
 ): boolean => {
   if (headers["x-api-key"] !== undefined || bearerOf(headers) !== undefined) {
@@ -124,7 +131,7 @@ export class RequestKeys<K> {
   }
 
   /** Finds the key in x-api-key, then in the bearer token, then in the path. */
-  take({ headers, url = "/" }: IncomingMessage): KeyedTarget<K> | undefined {
+  take({ headers, url = "/" }: KeyedRequest): KeyedTarget<K> | undefined {
     const { "x-api-key": header, authorization } = headers;
     if (typeof header === "string" && authorization === undefined && url === this.#plainTarget) {
       // Hot path: most clients send one key in this header.

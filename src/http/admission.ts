@@ -1,7 +1,6 @@
-import type { IncomingMessage, Server } from "node:http";
-import { Socket } from "node:net";
-import type { Duplex } from "node:stream";
-import { type AuthenticatedCaller, allowEveryone } from "../access/access.ts";
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { type AuthenticatedCaller, allowEveryone, type ClientRequest } from "../access/access.ts";
 import { clientOfAddress } from "../access/clientAddress.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -17,7 +16,7 @@ export interface AdmissionOptions {
   /** Whether connections from this address are not counted: a proxy has those of many clients. Default: all are counted. */
   isTrustedProxy?(address: string): boolean;
   /** Authenticates a request. Throws or rejects with RpcError if the client may call nothing. Default: anybody may call everything. */
-  authenticate?(request: IncomingMessage, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
+  authenticate?(request: ClientRequest, isChainPath: (path: string) => boolean): Awaitable<AuthenticatedCaller>;
   isChainPath(path: string): boolean;
 }
 
@@ -29,7 +28,7 @@ export class Admission {
   readonly #options: AdmissionOptions;
   readonly #telemetry: HttpTelemetry;
   readonly #places = new Places();
-  readonly #refused = new WeakSet<Socket>();
+  readonly #refused = new WeakSet<object>();
   #refusedCount = 0;
 
   constructor(options: AdmissionOptions, telemetry: HttpTelemetry) {
@@ -37,17 +36,13 @@ export class Admission {
     this.#telemetry = telemetry;
   }
 
-  /** Counts the connections of a server, except those inside the process: they are of one program, for many clients. */
+  /** Counts the connections of a server. */
   watch(server: Server): void {
-    server.on("connection", (socket: Duplex) => {
-      if (socket instanceof Socket) {
-        this.#onConnection(socket);
-      }
-    });
+    server.on("connection", (socket: Socket) => this.#onConnection(socket));
   }
 
   /** Returns the error of a client that is not admitted. */
-  admit(request: IncomingMessage): Awaitable<AuthenticatedCaller | RpcError> {
+  admit(request: ClientRequest): Awaitable<AuthenticatedCaller | RpcError> {
     const { authenticate = allowEveryone, maxConnectionsPerAddress, isChainPath } = this.#options;
     if (this.#refusedCount > 0 && this.#refused.has(request.socket)) {
       const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;

@@ -59,12 +59,13 @@ const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
 export const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
 
 /**
- * One HTTP request from its headers to its response. It is its own `received`, `memory` and `progress`, so that a cache hit needs no other object.
+ * One POST from its headers to its response. It is its own `received`, `memory` and `progress`, so that a cache hit needs no other object.
  * A class because of its getters: see LazyCall in jsonrpc/envelope.ts.
  */
-export class HttpRequest implements InboundRequest, Received, RequestProgress, ResultMemory {
-  readonly message: IncomingMessage;
-  readonly response: ServerResponse;
+export class PostRequest implements InboundRequest, Received, RequestProgress, ResultMemory {
+  readonly headers: IncomingHttpHeaders;
+  /** The target, as the client sent it. */
+  readonly url: string;
   readonly caller: AuthenticatedCaller;
   readonly requestId: string;
   readonly traceHeaders: TraceHeaders | undefined;
@@ -81,23 +82,18 @@ export class HttpRequest implements InboundRequest, Received, RequestProgress, R
   #isDisconnected = false;
 
   constructor(
-    { message, response }: { readonly message: IncomingMessage; readonly response: ServerResponse },
+    { headers, url = "/" }: Pick<IncomingMessage, "headers" | "url">,
     caller: AuthenticatedCaller,
     requestId: string,
     budget: MemoryBudget | undefined,
   ) {
-    const { headers } = message;
-    this.message = message;
-    this.response = response;
+    this.headers = headers;
+    this.url = url;
     this.caller = caller;
     this.requestId = requestId;
     this.traceHeaders = readTraceHeaders(headers);
     this.noCache = isNoCache(headers["cache-control"]);
     this.#budget = budget;
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.message.headers;
   }
 
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
@@ -180,8 +176,25 @@ export class HttpRequest implements InboundRequest, Received, RequestProgress, R
   }
 }
 
+/** A POST over HTTP. */
+export class HttpRequest extends PostRequest {
+  readonly message: IncomingMessage;
+  readonly response: ServerResponse;
+
+  constructor(
+    { message, response }: { readonly message: IncomingMessage; readonly response: ServerResponse },
+    caller: AuthenticatedCaller,
+    requestId: string,
+    budget: MemoryBudget | undefined,
+  ) {
+    super(message, caller, requestId, budget);
+    this.message = message;
+    this.response = response;
+  }
+}
+
 /** Counts the bytes of a body. */
-type BodyMemory = Pick<HttpRequest, "announceBody" | "holdBody">;
+type BodyMemory = Pick<PostRequest, "announceBody" | "holdBody">;
 
 /** The reason why a body is not read to its end. */
 export type UnreadReason = "tooLarge" | "tooManyPieces" | "overBudget";

@@ -1,17 +1,15 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
-import type { Duplex } from "node:stream";
 import { type AuthenticatedCaller, findChainRefusal, needsKey } from "../access/access.ts";
 import { listen } from "../core/listen.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
+import { DirectRequests } from "./directRequests.ts";
 import { LastConnections } from "./drain.ts";
 import type { Endpoint, PassThrough } from "./endpoint.ts";
 import { HttpTelemetry } from "./httpTelemetry.ts";
 import { JsonRpcHandler, type JsonRpcHandlerOptions, type PassedRequest } from "./jsonRpcHandler.ts";
-import { fetchLocally } from "./localFetch.ts";
-import { createLocalSockets } from "./localSocket.ts";
 import { NewestResponses } from "./pipelinedRequests.ts";
 import { createCors, isOurs, PlainResponses, type PlainResponsesOptions } from "./plainResponses.ts";
 import { createRouter, type Route } from "./router.ts";
@@ -67,8 +65,7 @@ export class HttpServer {
   readonly #upgrades: Upgrades;
   readonly #responses = new NewestResponses();
   readonly #lastConnections: LastConnections;
-  /** The connections inside the process, seen from this server. */
-  readonly #local = new Set<Duplex>();
+  readonly #direct: DirectRequests;
   #route: (target: string) => Route;
   #routes: HttpServerOptions["routes"];
   #isDraining = false;
@@ -87,6 +84,14 @@ export class HttpServer {
       return isLast ? [...common, "Connection", "close"] : common;
     };
     this.#jsonRpc = new JsonRpcHandler({ ...options, commonHeaders }, telemetry);
+    this.#direct = new DirectRequests(
+      {
+        ...{ maxBodyBytes: options.maxBodyBytes, memory: options.memory, jsonRpc: this.#jsonRpc },
+        admit: (request) => this.#admission.admit(request),
+        routeOf: (admitted) => this.#routeOf(admitted),
+      },
+      telemetry,
+    );
     this.#plain = new PlainResponses({ ...options, commonHeaders, cors }, telemetry);
     this.#upgrades = new Upgrades({
       admit: (request) => this.#admission.admit(request),
@@ -143,18 +148,9 @@ export class HttpServer {
     return this.#routes.get(path);
   }
 
-  /**
-   * Answers a request of this process as one that came over the network from 127.0.0.1. Needs no port. WebSockets need one.
-   * Rejects if the request is aborted, or if the server closes before its response begins.
-   */
+  /** Answers a JSON-RPC request of this process as one from 127.0.0.1. Needs no port. Rejects as DirectRequests do. */
   fetch(request: Request): Promise<Response> {
-    return fetchLocally(request, () => {
-      const { client, server } = createLocalSockets();
-      this.#local.add(server);
-      server.once("close", () => this.#local.delete(server));
-      this.#server.emit("connection", server);
-      return client;
-    });
+    return this.#direct.fetch(request);
   }
 
   /** Replaces the routes for new requests. Requests in flight finish at their old endpoint. */
@@ -191,9 +187,7 @@ export class HttpServer {
     clearTimeout(idle);
     clearTimeout(all);
     this.#server.close();
-    for (const socket of this.#local) {
-      socket.destroy();
-    }
+    this.#direct.close();
   }
 
   /** Returns the route of an admitted request, or the error if its key may not use the chain. */

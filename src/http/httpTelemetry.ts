@@ -1,5 +1,5 @@
 import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
-import type { HttpRequest } from "./httpRequest.ts";
+import type { PostRequest } from "./httpRequest.ts";
 
 /**
  * Counts the requests and responses of the server, and logs them. Requests in flight and statuses are plain numbers, copied to the
@@ -29,17 +29,17 @@ export class HttpTelemetry {
   }
 
   /** Counts the end of a POST. At level debug, it logs one line for each. */
-  end({ requestId, caller: { clientId }, response }: HttpRequest, startMs: number): void {
+  end(
+    { requestId, caller: { clientId } }: PostRequest,
+    { status, left }: { readonly status: number; readonly left: boolean },
+    startMs: number,
+  ): void {
     this.#inFlight--;
     if (!this.#log.isLevelEnabled("debug")) {
       return;
     }
     const milliseconds = Math.round(performance.now() - startMs);
-    const left = !response.writableFinished;
-    this.#log.debug(
-      { requestId, clientId, status: response.statusCode, milliseconds, ...(left && { left }) },
-      "request",
-    );
+    this.#log.debug({ requestId, clientId, status, milliseconds, ...(left && { left }) }, "request");
   }
 
   /** Counts a response by its HTTP status. */

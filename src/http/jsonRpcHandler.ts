@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedCaller } from "../access/access.ts";
 import { PaymentError, type Payments } from "../access/payment/payments.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
@@ -12,6 +12,7 @@ import {
   HttpRequest,
   hasBody,
   type PassedBody,
+  type PostRequest,
   type ReadBody,
   readBody,
   readPassedBody,
@@ -47,7 +48,7 @@ const rejected = (error: RpcError, id?: Uint8Array): EndpointResponse => ({
   cacheStatus: REFUSED,
 });
 
-const wrongType = (): RpcError =>
+export const wrongType = (): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, "Invalid request: Content-Type must be application/json, not encoded", {
     status: 415,
   });
@@ -61,6 +62,18 @@ const notPassedThrough = (chain: string): RpcError => {
   const message = `Invalid request: no JSON-RPC is served or passed through at this path: send it to /${chain}`;
   return new RpcError(CODES.INVALID_REQUEST, message, { status: 404 });
 };
+
+const tooManyPieces = (): RpcError =>
+  new RpcError(CODES.INVALID_REQUEST, "Invalid request: body arrives in too many pieces", { status: 400 });
+
+export const tooLarge = (maxBytes: number): RpcError =>
+  new RpcError(CODES.INVALID_REQUEST, `Invalid request: body is larger than ${maxBytes} bytes`, { status: 400 });
+
+/** Whether the body of a request is JSON that can be read. */
+export const hasJson = ({
+  "content-type": type,
+  "content-encoding": encoding = "identity",
+}: IncomingHttpHeaders): boolean => encoding === "identity" && isJsonContentType(type);
 
 /** A request that is passed through if it is not JSON-RPC. */
 export interface PassedRequest {
@@ -111,10 +124,9 @@ export class JsonRpcHandler {
         post.disconnect();
       }
       post.releaseMemory();
-      this.#telemetry.end(post, startMs);
+      this.#telemetry.end(post, { status: response.statusCode, left: !response.writableFinished }, startMs);
     });
-    const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
-    if (encoding === "identity" && isJsonContentType(type)) {
+    if (hasJson(request.headers)) {
       readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(endpoint, post, body), post);
     } else {
       admitted.charge?.(1, "invalid");
@@ -202,9 +214,7 @@ export class JsonRpcHandler {
     }
     post.caller.charge?.(1, "invalid");
     const isLarge = reason === "tooLarge";
-    const fault = isLarge ? `is larger than ${this.#options.maxBodyBytes} bytes` : "arrives in too many pieces";
-    const error = new RpcError(CODES.INVALID_REQUEST, `Invalid request: body ${fault}`, { status: 400 });
-    this.#responder.rejectUnread(post, error, isLarge);
+    this.#responder.rejectUnread(post, isLarge ? tooLarge(this.#options.maxBodyBytes) : tooManyPieces(), isLarge);
   }
 
   #onBody(endpoint: Endpoint, post: HttpRequest, body: ReadBody): void {
@@ -221,15 +231,11 @@ export class JsonRpcHandler {
   }
 
   #handleBody(endpoint: Endpoint, post: HttpRequest, body: Buffer): void {
-    this.#telemetry.metrics.requestBytes.observe(body.length);
-    const { usage, payments } = post.caller;
-    usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
     try {
-      endpointResponse =
-        payments === undefined ? endpoint.handle(body, post) : this.#handlePaid(payments, endpoint, post, body);
+      endpointResponse = this.call(endpoint, post, body);
     } catch (error) {
-      endpointResponse = this.#rejectedBy(error, post);
+      endpointResponse = this.rejectedBy(error, post);
     }
     if (endpointResponse instanceof Promise) {
       if (body.length > MIN_HELD_BODY_BYTES) {
@@ -241,14 +247,22 @@ export class JsonRpcHandler {
     }
   }
 
+  /** Calls the endpoint with a whole body. Throws or rejects if the whole request is invalid: see rejectedBy. */
+  call(endpoint: Endpoint, post: PostRequest, body: Buffer): Awaitable<EndpointResponse> {
+    this.#telemetry.metrics.requestBytes.observe(body.length);
+    const { usage, payments } = post.caller;
+    usage?.receive(body.length);
+    return payments === undefined ? endpoint.handle(body, post) : this.#handlePaid(payments, endpoint, post, body);
+  }
+
   /** Answers a request that is paid for. An error has the id of the call. */
   async #handlePaid(
     payments: Payments,
     endpoint: Endpoint,
-    post: HttpRequest,
+    post: PostRequest,
     body: Buffer,
   ): Promise<EndpointResponse> {
-    const payable = { body, chain: endpoint.chain ?? "", target: post.message.url ?? "/", inbound: post };
+    const payable = { body, chain: endpoint.chain ?? "", target: post.url, inbound: post };
     try {
       return await payments.handle(payable, (isDetached) => {
         if (isDetached) {
@@ -258,7 +272,7 @@ export class JsonRpcHandler {
       });
     } catch (error) {
       const { headers = undefined } = error instanceof PaymentError ? error : {};
-      return { ...this.#rejectedBy(error, post, readId(body)), headers };
+      return { ...this.rejectedBy(error, post, readId(body)), headers };
     }
   }
 
@@ -271,12 +285,13 @@ export class JsonRpcHandler {
       },
       (error: unknown) => {
         requests.end();
-        this.#responder.respond(post, this.#rejectedBy(error, post));
+        this.#responder.respond(post, this.rejectedBy(error, post));
       },
     );
   }
 
-  #rejectedBy(error: unknown, post: HttpRequest, id?: Uint8Array): EndpointResponse {
+  /** The response to a request that is invalid as a whole. */
+  rejectedBy(error: unknown, post: PostRequest, id?: Uint8Array): EndpointResponse {
     if (error instanceof RpcError) {
       return rejected(error, id);
     }

@@ -15,7 +15,7 @@ import type { PassThrough } from "./endpoint.ts";
 const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
 /** Removes hop-by-hop headers, `Proxy-*` headers, and the headers that `Connection` names. */
-export const removeHopByHop = (headers: IncomingHttpHeaders): void => {
+const removeHopByHop = (headers: IncomingHttpHeaders): void => {
   const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
   for (const name of [...HOP_BY_HOP, ...named]) {
     delete headers[name];

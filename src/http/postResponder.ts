@@ -64,6 +64,45 @@ const stopReading = (socket: Socket): void => {
   pause();
 };
 
+/** Returns the names and values of the headers of an answer, in one flat list. `common` are those of every response. */
+export const answerHeaders = (
+  { cacheStatus, pending, head, view, proof, units, retryAfterSeconds, headers: further }: EndpointResponse,
+  requestId: string,
+  common: readonly string[] = [],
+): string[] => {
+  const headers = [
+    "Content-Type",
+    "application/json",
+    "Cache-Status",
+    cacheStatus,
+    "x-request-id",
+    requestId,
+    ...common,
+  ];
+  if (pending !== undefined) {
+    headers.push("x-forebay-pending", pending);
+  }
+  if (head !== undefined) {
+    headers.push("x-forebay-head", head);
+  }
+  if (view !== undefined) {
+    headers.push("x-forebay-view", view);
+  }
+  if (proof !== undefined) {
+    headers.push("x-forebay-proof", proof);
+  }
+  if (units !== undefined) {
+    headers.push("x-forebay-units", units);
+  }
+  if (retryAfterSeconds !== undefined) {
+    headers.push("Retry-After", String(retryAfterSeconds));
+  }
+  if (further !== undefined) {
+    headers.push(...further);
+  }
+  return headers;
+};
+
 /** Writes the responses to POSTs, and counts their bytes. */
 export class PostResponder {
   readonly #options: PostResponderOptions;
@@ -167,30 +206,9 @@ export class PostResponder {
 
   /** Returns the length of the body. */
   #write(post: HttpRequest, endpointResponse: EndpointResponse): Awaitable<number> {
-    const { status, retryAfterSeconds, chunks, pending, head, view, proof, units, headers: further } = endpointResponse;
+    const { status, chunks } = endpointResponse;
     const { message, response } = post;
-    const headers = this.#headersOf(message, post.requestId, endpointResponse.cacheStatus);
-    if (pending !== undefined) {
-      headers.push("x-forebay-pending", pending);
-    }
-    if (head !== undefined) {
-      headers.push("x-forebay-head", head);
-    }
-    if (view !== undefined) {
-      headers.push("x-forebay-view", view);
-    }
-    if (proof !== undefined) {
-      headers.push("x-forebay-proof", proof);
-    }
-    if (units !== undefined) {
-      headers.push("x-forebay-units", units);
-    }
-    if (retryAfterSeconds !== undefined) {
-      headers.push("Retry-After", String(retryAfterSeconds));
-    }
-    if (further !== undefined) {
-      headers.push(...further);
-    }
+    const headers = answerHeaders(endpointResponse, post.requestId, this.#options.commonHeaders(message));
     this.#telemetry.countResponse(status);
     response.statusCode = status;
     const bytes = writeResponse(response, headers, chunks, message.headers["accept-encoding"]);

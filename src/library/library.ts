@@ -26,7 +26,7 @@ export interface ForebayLibrary extends EthereumProvider {
   chain(nameOrId: string | number): EthereumProvider;
   /** Sends a request of the only chain. Rejects if several chains are configured: see `chain`. */
   request: EthereumProvider["request"];
-  /** Answers as the HTTP server does: the same paths, headers, API keys and batches. WebSockets need `server.port`. */
+  /** Answers JSON-RPC by POST as the HTTP server does: the same paths, headers, API keys, limits and batches. */
   fetch(request: Request): Promise<Response>;
   /** Ends requests in flight, stores what is known, and closes connections, threads and ports. */
   close(): Promise<void>;

@@ -1,13 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { gunzipSync } from "node:zlib";
 import { readArguments, readConfig } from "../../src/config/readConfig.ts";
 import { ConfigError, createForebay, type ForebayConfig, ProviderRpcError } from "../../src/library/library.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
@@ -114,7 +110,7 @@ test("a port is opened only if it is configured, and a port in use rejects", asy
   assert.ok(forebay.url !== undefined && forebay.opsUrl !== undefined);
   assert.equal((await fetch(post("/", call("eth_chainId")).clone().url.replace(ORIGIN, forebay.url))).status, 200);
   assert.equal((await fetch(`${forebay.opsUrl}/readyz`)).status, 200);
-  assert.equal((await forebay.fetch(new Request(`${ORIGIN}/`))).status, 200);
+  assert.equal((await forebay.fetch(post("/", call("eth_chainId")))).status, 200);
   const port = Number(new URL(forebay.url).port);
   await assert.rejects(
     createForebay({ chains, server: { port }, log: { level: "silent" } }),
@@ -127,7 +123,7 @@ test("fetch has the paths, headers, keys and batches of the HTTP server", async 
   const forebay = await start(t, {
     chains: [{ name: "only", nodes: [{ url: node.url }] }],
     access: { keys: [{ name: "wallet", sha256: createHash("sha256").update(KEY).digest("hex") }] },
-    server: { maxBodyBytes: 2_000, healthPath: "/health", maxConnectionsPerAddress: 1 },
+    server: { maxBodyBytes: 2_000, maxConnectionsPerAddress: 1 },
   });
   const refused = await forebay.fetch(post("/", call("eth_chainId")));
   assert.deepEqual([refused.status, refused.headers.get("www-authenticate")], [401, "Bearer"]);
@@ -144,7 +140,7 @@ test("fetch has the paths, headers, keys and batches of the HTTP server", async 
   }
   const parallel = Array.from({ length: 3 }, () => forebay.fetch(post(`/${KEY}`, call("eth_chainId"))));
   const found = (await Promise.all(parallel)).map(({ status }) => status);
-  assert.deepEqual(found, [200, 200, 200], "connections inside the process have no limit");
+  assert.deepEqual(found, [200, 200, 200], "requests of this process have no limit of connections");
   const batch = await forebay.fetch(post(`/${KEY}`, [call("eth_chainId"), call("eth_blockNumber", [], 2)]));
   assert.deepEqual(
     ((await batch.json()) as { id: number }[]).map(({ id }) => id),
@@ -153,11 +149,9 @@ test("fetch has the paths, headers, keys and batches of the HTTP server", async 
   const statuses = async (path: string, init: RequestInit): Promise<number> =>
     (await forebay.fetch(new Request(ORIGIN + path, { ...init, headers: { "x-api-key": KEY, ...init.headers } })))
       .status;
-  assert.equal(await statuses("/", { method: "GET" }), 200);
-  assert.equal(await statuses("/", { method: "HEAD" }), 200);
-  assert.equal(await statuses("/health", { method: "GET" }), 200);
-  assert.equal(await statuses("/", { method: "OPTIONS" }), 204);
+  assert.equal(await statuses("/", { method: "GET" }), 405);
   assert.equal(await statuses("/none", { method: "GET" }), 404);
+  assert.equal(await statuses("/none", { method: "POST", headers: JSON_TYPE, body: "{}" }), 404);
   assert.equal(await statuses("/only", { method: "PUT", body: "{}" }), 405);
   assert.equal(await statuses("/", { method: "POST", body: "{}" }), 415);
   assert.equal(await statuses("/", { method: "POST", headers: JSON_TYPE, body: " ".repeat(3_000) }), 400);
@@ -182,17 +176,13 @@ test("a program that is a trusted proxy names the client, whose calls are limite
   }
 });
 
-test("a large response of fetch is streamed, compressed if the client accepts it, and ends with its reader", async (t) => {
+test("a large response of fetch is streamed, and ends with its reader", async (t) => {
   const large = `0x${"ab".repeat(1_500_000)}`;
   const node = await startNode(t, { handlers: { eth_getCode: () => large } });
   const forebay = await start(t, { chains: [{ name: "only", nodes: [{ url: node.url }] }] });
-  const ask = (headers?: Record<string, string>) =>
-    forebay.fetch(post("/", call("eth_getCode", [`0x${"1".repeat(40)}`, "0x1"]), headers));
+  const ask = () => forebay.fetch(post("/", call("eth_getCode", [`0x${"1".repeat(40)}`, "0x1"])));
   const plain = await (await ask()).text();
   assert.ok(plain.includes(large));
-  const compressed = await ask({ "accept-encoding": "gzip" });
-  assert.equal(compressed.headers.get("content-encoding"), "gzip");
-  assert.equal(gunzipSync(Buffer.from(await compressed.arrayBuffer())).toString(), plain);
   const unread = await ask();
   await unread.body?.cancel();
 });
@@ -220,28 +210,4 @@ test("a body that breaks rejects with its error", async (t) => {
   const body = new ReadableStream({ pull: (controller) => controller.error(new Error("the body broke")) });
   const request = new Request(`${ORIGIN}/`, { method: "POST", headers: JSON_TYPE, body, duplex: "half" });
   await assert.rejects(forebay.fetch(request), /the body broke/);
-  const shorter = new Request(`${ORIGIN}/`, {
-    method: "POST",
-    headers: { ...JSON_TYPE, "content-length": "100" },
-    body: "{}",
-  });
-  await assert.rejects(forebay.fetch(shorter), { code: "ERR_HTTP_CONTENT_LENGTH_MISMATCH" });
-});
-
-test("fetch passes other requests through", async (t) => {
-  const node = await startNode(t);
-  const target = createServer((request, response) => {
-    request
-      .resume()
-      .on("end", () => response.end(`${request.method} ${request.url} ${request.headers["x-forwarded-for"]}`));
-  });
-  target.listen(0, "127.0.0.1");
-  await once(target, "listening");
-  t.after(() => target.close());
-  const { port } = target.address() as AddressInfo;
-  const forebay = await start(t, {
-    chains: [{ name: "only", nodes: [{ url: node.url }], passthrough: `http://127.0.0.1:${port}` }],
-  });
-  const response = await forebay.fetch(new Request(`${ORIGIN}/only/pages?a=1`, { method: "PUT", body: "some text" }));
-  assert.equal(await response.text(), "PUT /pages?a=1 127.0.0.1");
 });
