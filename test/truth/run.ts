@@ -36,7 +36,7 @@ if (proxy === undefined || !isScenario || !areSteps || !(seconds > 0) || !Number
   process.exit(2);
 }
 const nodeUrls = [8_001, 8_002, 8_003].map((port) => `http://127.0.0.1:${port}`);
-console.error(proxy.template({ chainId: 1, nodeUrls, feedUrl: undefined, replicas: 1 }));
+console.error(proxy.template({ chainId: 1, nodeUrls, feedUrls: [], replicas: 1 }));
 if (steps !== undefined) {
   const end = (): never => {
     console.error(`${values.scenario} did not end within ${MAX_STEPS_MS / 1_000} s`);

@@ -24,6 +24,8 @@ export interface ScenarioWorld {
   readonly other: TruthChain;
   readonly nodes: readonly TruthNode[];
   readonly feed: FeedFaults;
+  /** A second connection. It has no messages of its own. */
+  readonly otherFeed: FeedFaults;
   readonly random: (below: number) => number;
   /** Runs a change of the chain between two blocks. */
   readonly change: (act: () => Promise<void>) => Promise<void>;
@@ -37,6 +39,8 @@ export interface Scenario {
   readonly name: string;
   /** The ability that a proxy must have. */
   readonly needs?: Offer;
+  /** Default: one, if it needs a feed. */
+  readonly feeds?: 2;
   readonly begin: (world: ScenarioWorld) => void;
 }
 
@@ -205,6 +209,22 @@ export const SCENARIOS: readonly Scenario[] = [
       return message;
     }),
   ),
+  {
+    ...{ name: "feed: restarted on another connection", needs: "feed", feeds: 2 },
+    begin: ({ feed, otherFeed, random, repeat }) =>
+      repeat(FEED_FAULT_MS, () =>
+        inNextBlock(feed, 0, (message) => {
+          const abandon = (): void => {
+            for (const frame of abandonedAttempt(message)) {
+              otherFeed.inject(JSON.stringify(frame));
+            }
+          };
+          // Before or after the message of the first connection.
+          random(2) === 0 ? abandon() : queueMicrotask(abandon);
+          return message;
+        }),
+      ),
+  },
   ofFeed("feed: corrupt last message", (feed) =>
     inNextBlock(feed, MESSAGES_A_BLOCK - 1, ({ diff, ...message }) => ({
       ...message,

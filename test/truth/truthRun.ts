@@ -44,6 +44,7 @@ export interface TruthReport {
 const CHAIN_ID = 1;
 const OTHER_CHAIN_ID = 902;
 const NODES = 3;
+const MAX_FEEDS = 2;
 /** The lag that the oracle allows after a reorganisation has begun. Otherwise, it allows a second. */
 const MAX_LAG_MS = 2_500;
 /** The same for a run of steps. Answers are still at least as new as the newest head that the replica had shown before. */
@@ -88,7 +89,7 @@ interface World extends ScenarioWorld {
   readonly proxy: RunningProxy;
 }
 
-type WorldShape = { readonly isFeeding: boolean; readonly replicas: number };
+type WorldShape = { readonly feeds: number; readonly replicas: number };
 
 const startWorld = async (
   t: Lifespan,
@@ -110,24 +111,24 @@ const startWorld = async (
   for (let count = 0; count < NODES; count++) {
     nodes.push(await startTruthNode(t, chain));
   }
-  const feed = await createFeedServer("text");
-  t.after(() => feed.close());
+  const [feed, otherFeed] = [await createFeedServer("text"), await createFeedServer("text")];
+  t.after(() => Promise.all([feed.close(), otherFeed.close()]));
   chain.events.on("message", feed.send);
   const change = createTurns();
-  const building = build({ chain, change }, shape.isFeeding, createRandomBelow(seed + 1), ending.signal);
+  const building = build({ chain, change }, shape.feeds > 0, createRandomBelow(seed + 1), ending.signal);
   t.after(() => {
     ending.abort();
     return building;
   });
   const started = await proxy.start(t, {
     ...{ chainId: CHAIN_ID, nodeUrls: nodes.map(({ url }) => url) },
-    feedUrl: shape.isFeeding ? feed.url : undefined,
+    feedUrls: [feed.url, otherFeed.url].slice(0, shape.feeds),
     replicas: shape.replicas,
   });
   await sleep(WARM_MS);
   return {
     ...{ chain, other, nodes, change, proxy: started },
-    feed: feed.faults,
+    ...{ feed: feed.faults, otherFeed: otherFeed.faults },
     random: createRandomBelow(seed + 2),
     restart: started.restart,
   };
@@ -197,7 +198,7 @@ const runInTurn = (options: TruthOptions, scenarios: readonly Scenario[], second
   withLifespan(async (t) => {
     const { offers } = options.proxy;
     const shape = {
-      isFeeding: offers.has("feed"),
+      feeds: offers.has("feed") ? MAX_FEEDS : 0,
       replicas: offers.has("replicas") ? 2 : 1,
     };
     const world = await startWorld(t, options, shape);
@@ -215,7 +216,7 @@ const runInTurn = (options: TruthOptions, scenarios: readonly Scenario[], second
 const runAlone = (options: TruthOptions, scenario: Scenario, seconds: number): Promise<TruthRow> =>
   withLifespan(async (t) => {
     const shape = {
-      isFeeding: scenario.needs === "feed",
+      feeds: scenario.needs === "feed" ? (scenario.feeds ?? 1) : 0,
       replicas: scenario.needs === "replicas" ? 2 : 1,
     };
     const world = await startWorld(t, options, shape);

@@ -13,7 +13,7 @@ const { version }: { version: string } = JSON.parse(
 );
 
 /** The options of docs/production.md: a Redis for several replicas, and the rest by default. */
-const configure = ({ chainId, nodeUrls, feedUrl }: ProxySetup, redisUrl: string | undefined): object => ({
+const configure = ({ chainId, nodeUrls, feedUrls }: ProxySetup, redisUrl: string | undefined): object => ({
   chains: [
     {
       name: "main",
@@ -24,7 +24,7 @@ const configure = ({ chainId, nodeUrls, feedUrl }: ProxySetup, redisUrl: string 
       forks: "prague",
       logs: { agree: 2 },
       state: { agree: 2 },
-      ...(feedUrl !== undefined && { pending: { feeds: [feedUrl] } }),
+      ...(feedUrls.length > 0 && { pending: { feeds: feedUrls } }),
     },
   ],
   ...(redisUrl !== undefined && { cache: { redis: redisUrl } }),

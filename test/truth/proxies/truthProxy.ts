@@ -7,8 +7,8 @@ export type Offer = "restart" | "replicas" | "feed";
 export interface ProxySetup {
   readonly chainId: number;
   readonly nodeUrls: readonly string[];
-  /** The URL of the feed, for a proxy that offers feeds. */
-  readonly feedUrl: string | undefined;
+  /** The URLs of the feeds, for a proxy that offers feeds. */
+  readonly feedUrls: readonly string[];
   readonly replicas: number;
 }
 
