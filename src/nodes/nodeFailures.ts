@@ -3,6 +3,9 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { factsOf, isFault, reasonOf } from "./errorKind.ts";
 import type { NodeLabels, TransportOptions } from "./nodeConfig.ts";
 
+/** What a call of forebay's own shows about failures: the same, the opposite, or nothing, because it was not sent. */
+export type Confirmation = "confirmed" | "contradicted" | "notAsked";
+
 export interface BreakerOptions {
   /** Consecutive failures that open the breaker. */
   readonly failures: number;
@@ -12,10 +15,10 @@ export interface BreakerOptions {
   readonly nowMs?: () => number;
   readonly onChange?: (open: boolean) => void;
   /**
-   * Sends a call of forebay's own, and returns whether it failed too. Without that, the breaker does not open: the failures may be
-   * those of one client's calls. Default: each failure counts.
+   * Sends a call of forebay's own. Unless it fails too, the breaker does not open: the failures may be those of one client's calls.
+   * Default: each failure counts.
    */
-  readonly confirm?: (() => Promise<boolean>) | undefined;
+  readonly confirm?: (() => Promise<Confirmation>) | undefined;
 }
 
 /** Opens after consecutive failures. Then one probe decides whether it closes again (half open). */
@@ -25,7 +28,7 @@ export class Breaker {
   readonly #maxOpenMs: number;
   readonly #nowMs: () => number;
   readonly #onChange: ((open: boolean) => void) | undefined;
-  readonly #confirm: (() => Promise<boolean>) | undefined;
+  readonly #confirm: (() => Promise<Confirmation>) | undefined;
   #isConfirming = false;
   #failures = 0;
   #openMs: number;
@@ -104,13 +107,14 @@ export class Breaker {
     }
   }
 
-  async #openIfConfirmed(confirm: () => Promise<boolean>, openForMs: number | undefined): Promise<void> {
+  /** Without an answer the breaker stays as it is. The next failure asks again. */
+  async #openIfConfirmed(confirm: () => Promise<Confirmation>, openForMs: number | undefined): Promise<void> {
     this.#isConfirming = true;
-    const isConfirmed = await confirm();
+    const confirmation = await confirm();
     this.#isConfirming = false;
-    if (isConfirmed) {
+    if (confirmation === "confirmed") {
       this.#openFor(openForMs);
-    } else {
+    } else if (confirmation === "contradicted") {
       this.reset();
     }
   }
@@ -151,9 +155,19 @@ export interface FailingNode {
   readonly labels: NodeLabels;
   /** Host and port, for log lines. */
   readonly host: string;
-  /** Sends a call of forebay's own. Returns its error; undefined if the node answered. */
-  readonly sendOwnCall: () => Promise<NodeError | undefined>;
+  readonly sendOwnCall: () => Promise<OwnCallOutcome>;
 }
+
+/** The outcome of a call of forebay's own: an answer, an error, or the call was not sent, as while the node pauses. */
+export type OwnCallOutcome = "answered" | "notSent" | NodeError;
+
+/** `isSame`: whether the error is a failure of the kind that is to be confirmed. */
+export const confirmationOf = (outcome: OwnCallOutcome, isSame: (error: NodeError) => boolean): Confirmation => {
+  if (outcome === "notSent") {
+    return "notAsked";
+  }
+  return outcome !== "answered" && isSame(outcome) ? "confirmed" : "contradicted";
+};
 
 /** Decides whether a node that fails gets no requests: it does not respond, or its responses are not JSON-RPC. */
 export class NodeFailures {
@@ -175,10 +189,7 @@ export class NodeFailures {
     this.breaker = new Breaker({
       ...breaker,
       onChange: (isOut) => this.#onChange(isOut),
-      confirm: async () => {
-        const error = await sendOwnCall();
-        return error !== undefined && isFault(error);
-      },
+      confirm: async () => confirmationOf(await sendOwnCall(), isFault),
     });
     telemetry.metrics.upstreamBreaker.set(this.#labels, 0);
   }

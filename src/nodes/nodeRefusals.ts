@@ -2,7 +2,7 @@ import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { factsOf, reasonOf } from "./errorKind.ts";
 import type { NodeLabels } from "./nodeConfig.ts";
-import { Breaker, type FailingNode } from "./nodeFailures.ts";
+import { Breaker, type Confirmation, confirmationOf, type FailingNode } from "./nodeFailures.ts";
 
 export interface NodeRefusalsOptions extends FailingNode {
   /** Whether all nodes of the chain reject requests. */
@@ -63,11 +63,8 @@ export class NodeRefusals {
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#breaker = this.#createBreaker(
       (isOut) => this.#onChange(isOut),
-      async () => {
-        const error = await options.sendOwnCall();
-        // An error without a reply is one of forebay itself.
-        return error?.reply !== undefined && isRefusal(error);
-      },
+      // An error without a reply is no refusal: the node does not respond.
+      async () => confirmationOf(await options.sendOwnCall(), (error) => error.reply !== undefined && isRefusal(error)),
     );
     telemetry.metrics.upstreamRejecting.set(this.#labels, 0);
   }
@@ -211,7 +208,7 @@ export class NodeRefusals {
     });
   }
 
-  #createBreaker(onChange: (isOut: boolean) => void, confirm?: () => Promise<boolean>): Breaker {
+  #createBreaker(onChange: (isOut: boolean) => void, confirm?: () => Promise<Confirmation>): Breaker {
     const { nowMs } = this.#options;
     const times = { openMs: FIRST_OUT_MS, maxOpenMs: MAX_OUT_MS };
     return new Breaker({ failures: MAX_REFUSALS, ...times, ...(nowMs && { nowMs }), onChange, confirm });

@@ -12,7 +12,7 @@ import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts
 import type { IdentityGate } from "./identityGate.ts";
 import type { BatchOptions, NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
-import { NodeFailures } from "./nodeFailures.ts";
+import { NodeFailures, type OwnCallOutcome } from "./nodeFailures.ts";
 import { NodeHealth } from "./nodeHealth.ts";
 
 /** The parts of the node that its transport uses. */
@@ -235,14 +235,19 @@ export class NodeTransport {
     return promise;
   }
 
-  /** Sends a read of forebay's own, in whose error no word of a client can stand. Returns the error. */
-  sendOwnCall(): Promise<NodeError | undefined> {
+  /** Sends a read of forebay's own, in whose error no word of a client can stand. A long pause of the node is not waited for. */
+  async sendOwnCall(): Promise<OwnCallOutcome> {
+    if (this.#budget.delayMs > OWN_CALL_MS) {
+      return "notSent";
+    }
     const call = this.#parts.serves(OWN_READ.method) ? OWN_READ : OWN_HEAD_READ;
-    const scope = { signal: this.#ending.signal, deadlineMs: performance.now() + OWN_CALL_MS };
-    return this.send(call, scope).then(
-      () => undefined,
-      (error: unknown) => (error instanceof NodeError ? error : undefined),
-    );
+    const deadlineMs = performance.now() + this.#budget.delayMs + OWN_CALL_MS;
+    try {
+      await this.send(call, { signal: this.#ending.signal, deadlineMs });
+      return "answered";
+    } catch (error) {
+      return error instanceof NodeError && error.kind !== "cancelled" ? error : "notSent";
+    }
   }
 
   close(): Promise<void> {

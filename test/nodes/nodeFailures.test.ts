@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Breaker } from "../../src/nodes/nodeFailures.ts";
+import { Breaker, type Confirmation } from "../../src/nodes/nodeFailures.ts";
 
 test("a breaker opens after consecutive failures, then permits one probe, and closes if the probe succeeds", () => {
   let nowMs = 0;
@@ -43,22 +43,32 @@ test("a breaker opens after consecutive failures, then permits one probe, and cl
 });
 
 test("a breaker that asks first opens only if a call of forebay's own failed too, and asks once at a time", async () => {
-  const asked: ((failed: boolean) => void)[] = [];
-  const confirm = () => new Promise<boolean>((resolve) => asked.push(resolve));
+  const asked: ((confirmation: Confirmation) => void)[] = [];
+  const confirm = () => new Promise<Confirmation>((resolve) => asked.push(resolve));
   const breaker = new Breaker({ failures: 2, openMs: 100, nowMs: () => 0, confirm });
   const fail = () => {
     breaker.begin();
     breaker.failed();
   };
-  for (const [rounds, hasFailed] of [false, true].entries()) {
-    fail();
-    assert.equal(asked.length, rounds);
-    fail();
-    fail();
-    assert.equal(asked.length, rounds + 1);
-    assert.equal(breaker.available, true);
-    asked[rounds]?.(hasFailed);
+  const answer = async (confirmation: Confirmation) => {
+    asked.at(-1)?.(confirmation);
     await nextTurn();
-    assert.equal(breaker.available, !hasFailed);
-  }
+  };
+  fail();
+  assert.equal(asked.length, 0);
+  fail();
+  fail();
+  assert.equal(asked.length, 1);
+  assert.equal(breaker.available, true);
+  await answer("contradicted");
+  assert.equal(breaker.available, true);
+  fail();
+  assert.equal(asked.length, 1, "it counts anew");
+  fail();
+  await answer("notAsked");
+  assert.equal(breaker.available, true);
+  fail();
+  assert.equal(asked.length, 3, "the next failure asks again");
+  await answer("confirmed");
+  assert.equal(breaker.available, false);
 });

@@ -2,19 +2,26 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import type { OwnCallOutcome } from "../../src/nodes/nodeFailures.ts";
 import { NodeRefusals } from "../../src/nodes/nodeRefusals.ts";
+import { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import { silent } from "../support/builders/silent.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
 const createRefusals = () => {
   const time = { ms: 0 };
-  const node = { isEachOut: false, hasOther: false, refusesOwnCalls: true, ownCalls: 0 };
+  const node = { isEachOut: false, hasOther: false, refusesOwnCalls: true, isPaused: false, ownCalls: 0 };
   const refusals = new NodeRefusals(
     {
       ...{ labels: { chain: "chain", node: "one" }, host: "one.test", nowMs: () => time.ms },
-      sendOwnCall: async () => {
+      sendOwnCall: async (): Promise<OwnCallOutcome> => {
+        if (node.isPaused) {
+          return "notSent";
+        }
         node.ownCalls += 1;
         const reply = { status: 401, text: "no" };
-        return node.refusesOwnCalls ? new NodeError("unauthorized", "one", "no", { reply }) : undefined;
+        return node.refusesOwnCalls ? new NodeError("unauthorized", "one", "no", { reply }) : "answered";
       },
       isEachOut: () => node.isEachOut,
       hasOther: () => node.hasOther,
@@ -105,6 +112,23 @@ test("a node that names the time of its next try is tried then", async () => {
   assert.equal(refusals.needsTrial, true);
 });
 
+test("a node that names a long time stays out, although no call of forebay's own can be sent in it", async () => {
+  const { time, node, refusals, refuse } = createRefusals();
+  node.isPaused = true;
+  await refuse();
+  await refuse();
+  await refuse("unauthorized", 60);
+  assert.equal(refusals.isOut, true);
+  time.ms += 60_000;
+  assert.equal(refusals.begin("eth_call"), undefined);
+  await refuse("unauthorized", 60);
+  assert.equal(refusals.isOut, true, "the trial was refused");
+  time.ms += 60_000;
+  assert.equal(refusals.begin("eth_call"), undefined);
+  refusals.recordResponse("eth_call");
+  assert.equal(refusals.isOut, false);
+});
+
 test("the last usable node is tried every 10 s, and used as soon as it answers", async () => {
   const { time, node, refusals, refuse } = createRefusals();
   node.isEachOut = true;
@@ -182,4 +206,25 @@ test("a refusal that names a method excludes this method only", async () => {
   assert.equal(refusals.accepts("trace_block"), false);
   refusals.recordResponse("trace_block");
   assert.equal(refusals.accepts("trace_block"), true);
+});
+
+test("a node whose third refusal names a long pause is out for it", async (t) => {
+  const fake = await createFakeNode();
+  const node = new UpstreamNode({ name: "one", url: fake.url }, { chain: "test" }, silent());
+  t.after(async () => {
+    await node.close();
+    await fake.close();
+  });
+  node.identity.isIdentified = true;
+  for (const [answer, retryAfter, kind] of [
+    [401, undefined, "unauthorized"],
+    [401, undefined, "unauthorized"],
+    [429, 60, "rateLimited"],
+  ] as const) {
+    Object.assign(fake.faults, { answer, retryAfter });
+    const scope = { signal: new AbortController().signal, deadlineMs: performance.now() + 20_000 };
+    await assert.rejects(node.send(createCall("eth_call", []), scope), { kind });
+  }
+  await nextTurn();
+  assert.equal(node.isRejecting, true);
 });
