@@ -1,7 +1,5 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { RedisUnavailable } from "../cache/redisSnapshots.ts";
-import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
@@ -16,7 +14,7 @@ import {
   type RestoreTarget,
   restoreSnapshot,
 } from "../state/snapshot/restoreSnapshot.ts";
-import { SNAPSHOT_FORMAT, type SnapshotHeader } from "../state/snapshot/snapshotFormat.ts";
+import type { SnapshotHeader } from "../state/snapshot/snapshotFormat.ts";
 import { maxMissingBlocks, type StateFollower } from "../state/stateFollower.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -34,8 +32,6 @@ const INTERVAL_SHARE = 3 / 4;
 export const snapshotIntervalMs = (blockTimeMs: number): number =>
   Math.min(INTERVAL_MS, maxMissingBlocks(blockTimeMs) * blockTimeMs * INTERVAL_SHARE);
 
-/** The holder of the lease writes as often, and each other replica tries as often to get it. */
-const SHARED_INTERVAL_MS = 60_000;
 /** The thread opens the folder while the chain reads its first head. */
 const OPEN_MS = 1_000;
 /** A snapshot is at most this part of the folder, of which there are two at a time. */
@@ -53,7 +49,7 @@ const digest = (text: string): string => createHash("sha256").update(text).diges
 
 const toText = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
 
-/** Where snapshots are stored: the data folder, or Redis. */
+/** Where snapshots are stored. */
 type SnapshotStorage = Pick<DataStorage, "maxBytes" | "onOpened" | "readSnapshot" | "writeSnapshot" | "removeSnapshot">;
 
 export interface ChainSnapshotOptions {
@@ -61,8 +57,6 @@ export interface ChainSnapshotOptions {
   readonly upstreams: Upstreams;
   readonly views: Pick<ChainViews, "forks">;
   readonly storage: SnapshotStorage;
-  /** Whether replicas share the snapshot, through Redis. */
-  readonly isShared: boolean;
   readonly telemetry: Pick<Telemetry, "log">;
   readonly signal: AbortSignal;
 }
@@ -81,7 +75,7 @@ export interface SavedState extends RestorableState {
   readonly follower: Pick<StateFollower, "generation" | "untilApplied" | "beginAt" | "forget">;
 }
 
-/** The snapshot of one chain's known state in the data folder, or in Redis. */
+/** The snapshot of one chain's known state in the data folder. */
 export class ChainSnapshot {
   readonly #options: ChainSnapshotOptions;
   #saved: SavedState | undefined;
@@ -137,15 +131,13 @@ export class ChainSnapshot {
   /** Saves this state again and again from now on, and restores the snapshot of a process that had the folder until then. */
   begin(saved: SavedState): void {
     this.#saved = saved;
-    this.#timer ??= setInterval(() => void this.save(), this.#intervalMs).unref();
+    this.#timer ??= setInterval(
+      () => void this.save(),
+      snapshotIntervalMs(this.#options.upstreams.heads.blockTimeMs),
+    ).unref();
     if (this.#isAwaited) {
       this.#unsubscribe ??= this.#options.storage.onOpened(() => void this.#takeOver());
     }
-  }
-
-  get #intervalMs(): number {
-    const { isShared, upstreams } = this.#options;
-    return isShared ? SHARED_INTERVAL_MS : snapshotIntervalMs(upstreams.heads.blockTimeMs);
   }
 
   /** Ends the saving: another chain has the values now. */
@@ -200,9 +192,7 @@ export class ChainSnapshot {
     } catch (err) {
       if (!(err instanceof SnapshotEnded)) {
         telemetry.log.warn({ chain: config.name, err }, "the snapshot of known state is dropped");
-        if (!(err instanceof RedisUnavailable)) {
-          await storage.removeSnapshot(this.#name);
-        }
+        await storage.removeSnapshot(this.#name);
       }
     }
   }
@@ -281,9 +271,7 @@ export class ChainSnapshot {
   /** Chains with one chain id and genesis can be different ones: a fork beside its origin. */
   get #name(): string {
     const { config, upstreams } = this.#options;
-    const name = `${config.name}:${upstreams.genesis.chainId}:${upstreams.genesis.hash}`;
-    // Replicas of two versions do not replace each other's.
-    return this.#options.isShared ? `snapshot${SNAPSHOT_FORMAT}:${name}:${this.#chain().rules}` : name;
+    return `${config.name}:${upstreams.genesis.chainId}:${upstreams.genesis.hash}`;
   }
 
   /** Without the nodes whose traces are suspended: their values are not restored. */
@@ -293,14 +281,12 @@ export class ChainSnapshot {
   }
 
   #chain(): SnapshotChain {
-    const { config, upstreams, isShared } = this.#options;
+    const { config, upstreams } = this.#options;
     const { chainId, hash } = upstreams.genesis;
     const rules = JSON.stringify([rulesOf(this.#options) ?? null, optionsOf(config)], toText);
-    // Replicas may have different URLs of one node.
-    const addressOf = (node: ChainConfig["nodes"][number]): string => (isShared ? originOf(node) : node.url);
     const nodes = config.nodes.map((node, index) => ({
       name: nodeName(node, index),
-      address: digest(addressOf(node)),
+      address: digest(node.url),
     }));
     return { chainId: String(chainId), genesis: hash, rules: digest(rules), nodes };
   }
@@ -336,7 +322,7 @@ export class ChainSnapshot {
     }
     telemetry.log.info(
       { chain: config.name, ...counts, number: block?.number.toString() },
-      this.#options.isShared ? "known state is restored from Redis" : "known state is restored from the data folder",
+      "known state is restored from the data folder",
     );
   }
 }

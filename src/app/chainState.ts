@@ -6,7 +6,6 @@ import { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
 import { runSliced, runSlicedWhile } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
-import { SharedEvidence } from "../state/sharedEvidence.ts";
 import { SharedProgress } from "../state/sharedProgress.ts";
 import { SourceTrust } from "../state/sourceTrust.ts";
 import { StateCost } from "../state/stateCost.ts";
@@ -17,8 +16,7 @@ import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import { resultWithin } from "../state/writeSetWaits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { RestorableState } from "./chainSnapshot.ts";
-import { ChainSnapshots, type ChainSnapshotsOptions } from "./chainSnapshots.ts";
+import { ChainSnapshot, type ChainSnapshotOptions, type RestorableState } from "./chainSnapshot.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
@@ -42,8 +40,9 @@ const nowMs = (): number => performance.now();
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "trust"> {
   readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution" | "findExecuted">;
   readonly forwarded: ForwardedReasons;
-  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "sharedValues" | "forget">;
-  readonly storage: ChainSnapshotsOptions["storage"];
+  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "forget">;
+  /** Undefined without a data folder. */
+  readonly storage: ChainSnapshotOptions["storage"] | undefined;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
@@ -60,19 +59,19 @@ export class ChainState {
   #known: FollowedState | undefined;
   #follower: StateFollower | undefined;
   #readers: StateReaders | undefined;
-  #evidence: SharedEvidence | undefined;
   #progress: SharedProgress | undefined;
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
-  readonly #snapshots: ChainSnapshots;
+  readonly #snapshot: ChainSnapshot | undefined;
   /** Ends when the answers of before are added. */
   #moving: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
     this.#options = options;
-    this.#snapshots = new ChainSnapshots(options);
+    const { storage } = options;
+    this.#snapshot = storage && new ChainSnapshot({ ...options, storage });
     this.#store = this.#createStore();
     this.#isWanted = options.views.ready
       .then(() => this.#decideWanted())
@@ -89,7 +88,7 @@ export class ChainState {
 
   /** Whether there may be values to restore when it begins. */
   get mayRestore(): boolean {
-    return this.#snapshots.areStored;
+    return this.#snapshot !== undefined;
   }
 
   /** Undefined if state is not followed. */
@@ -146,18 +145,17 @@ export class ChainState {
 
   /** Writes what is known to the data folder. Never rejects. */
   async save(): Promise<void> {
-    await this.#snapshots.save();
+    await this.#snapshot?.save();
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#snapshots.end();
+    this.#snapshot?.end();
     this.#follower?.close();
     this.#closeLearning();
   }
 
   #closeLearning(): void {
-    this.#evidence?.close();
     this.#progress?.close();
     this.#readers?.close();
   }
@@ -184,33 +182,17 @@ export class ChainState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
-    await this.#share(costs);
-    if (this.#isClosed) {
-      this.#closeLearning();
-      return;
-    }
+    this.#share(costs);
     this.#follow(sources, known ?? (await this.#restore(costs, sources)));
   }
 
-  /** Exchanges the evidence on traces, and what is about to be learned, with other replicas, from now on. */
-  async #share({ cost, trust }: Costs): Promise<void> {
+  /** Exchanges what is about to be learned with other replicas, from now on. */
+  #share({ cost, trust }: Costs): void {
     const { pipeline, upstreams } = this.#options;
-    const { sharedValues: values, runScript } = pipeline;
-    if (values === undefined || runScript === undefined) {
-      return;
+    const { runScript } = pipeline;
+    if (runScript !== undefined) {
+      this.#progress = new SharedProgress({ runScript, cost, trust, nodes: upstreams.nodes });
     }
-    this.#progress = new SharedProgress({ runScript, cost, trust, nodes: upstreams.nodes });
-    this.#evidence = new SharedEvidence({
-      ...{ values, trust, nodes: upstreams.nodes },
-      onSuspended: (node, cause) => {
-        if (cause === "value") {
-          this.#recordWrongValue(node);
-        }
-        this.#follower?.forgetNode(node);
-        this.#snapshots.replace();
-      },
-    });
-    await this.#evidence.exchange();
   }
 
   #recordWrongValue(name: string): void {
@@ -222,7 +204,11 @@ export class ChainState {
   async #restore(costs: Costs, sources: readonly WriteSetSource[]): Promise<FollowedState> {
     const held = new HeldAnswers();
     const known = { ...costs, values: this.#store, held };
-    await this.#snapshots.restore({ ...known, answers: held, isWorthIt: this.#worthOf(sources) });
+    await this.#snapshot?.restore({ ...known, answers: held, isWorthIt: this.#worthOf(sources) });
+    if (known.values.head === undefined) {
+      // The snapshot was damaged, or cannot be used.
+      held.clear();
+    }
     return known;
   }
 
@@ -246,8 +232,10 @@ export class ChainState {
       return undefined;
     }
     const { trust, values, held } = known;
-    this.#snapshots.end();
-    successor.#snapshots.succeed(this.#snapshots);
+    this.#snapshot?.end();
+    if (this.#snapshot) {
+      successor.#snapshot?.succeed(this.#snapshot);
+    }
     await untilLinked(values.head, successor.#options);
     this.#closeLearning();
     const removed = removedNodes(this.#options.config, successor.#options.config);
@@ -322,7 +310,7 @@ export class ChainState {
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onDropped: () => {
-        this.#snapshots.endWatch();
+        this.#snapshot?.endWatch();
         this.#readers?.learner.onDropped();
       },
       onDifference: (difference) => this.#readers?.differences.handle(difference, "read"),
@@ -336,7 +324,7 @@ export class ChainState {
     const follower = this.#createFollower(known);
     this.#follower = follower;
     const readers = createStateReaders({
-      ...{ ...this.#options, ...known, follower, snapshots: this.#snapshots, answerBytes: this.#answerBytes },
+      ...{ ...this.#options, ...known, follower, snapshot: this.#snapshot, answerBytes: this.#answerBytes },
       recordWrongValue: (name) => this.#recordWrongValue(name),
     });
     this.#readers = readers;
@@ -345,7 +333,7 @@ export class ChainState {
       const { generation } = follower;
       this.#moving = runSlicedWhile(known.held.moveTo(calls), () => follower.generation === generation);
     }
-    this.#snapshots.begin({ ...known, answers: calls, isWorthIt: this.#worthOf(sources), follower });
+    this.#snapshot?.begin({ ...known, answers: calls, isWorthIt: this.#worthOf(sources), follower });
   }
 
   /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */

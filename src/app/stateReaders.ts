@@ -17,7 +17,7 @@ import { StateReads } from "../state/stateReads.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import { ValueLoader } from "../state/valueLoader.ts";
 import { WriteSetWaits } from "../state/writeSetWaits.ts";
-import type { ChainSnapshots } from "./chainSnapshots.ts";
+import type { ChainSnapshot } from "./chainSnapshot.ts";
 import type { ChainViews } from "./chainViews.ts";
 import { type ChainCallCache, type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -36,7 +36,8 @@ interface StateReadersOptions
     Pick<ChainCallCacheOptions, "config" | "upstreams" | "signal" | "telemetry"> {
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
   readonly follower: StateFollower;
-  readonly snapshots: ChainSnapshots;
+  /** Undefined without a data folder. */
+  readonly snapshot: ChainSnapshot | undefined;
   readonly views: Pick<ChainViews, "execution" | "forks">;
   /** The room for answers to calls. 0: none is kept. */
   readonly answerBytes: number;
@@ -60,7 +61,7 @@ const nowMs = (): number => performance.now();
 
 /** Creates what reads the followed state of one chain. */
 export const createStateReaders = (options: StateReadersOptions): StateReaders => {
-  const { config, upstreams, pipeline, signal, telemetry, views, follower, snapshots, answerBytes } = options;
+  const { config, upstreams, pipeline, signal, telemetry, views, follower, snapshot, answerBytes } = options;
   const { recordWrongValue, cost, trust, values } = options;
   const chain = config.name;
   const { heads } = upstreams;
@@ -75,7 +76,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
     onSpent: (units) => cost.spend("audit", units),
   });
   const differences = new StateDifferences({
-    ...{ chain, comparison, trust, values, follower, telemetry, snapshot: snapshots },
+    ...{ chain, comparison, trust, values, follower, telemetry, snapshot },
     recordWrongValue,
   });
   const checked = { chain, values, cost, telemetry };
@@ -96,8 +97,8 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
       ? createCallCache({
           ...{ ...options, loader, comparison, differences, execution, never, waits, maxBytes: answerBytes },
           forks: () => views.forks,
-          // They were wrong, or are not the node's any more. So are those of the snapshots.
-          onDropped: () => snapshots.replace(),
+          // They were wrong, or are not the node's any more. So are those of the snapshot.
+          onDropped: () => snapshot?.replace(),
         })
       : undefined;
   const shared = { ...checked, follower, never, waits };

@@ -166,13 +166,9 @@ export class GiverEvidence {
     reached.firstMs = Math.min(reached.firstMs, this.#nowMs() - ageMs);
   }
 
-  get suspendedForMs(): number {
-    return Math.max(0, this.#suspendedUntilMs - this.#nowMs());
-  }
-
   /** Called when a value of its write sets was wrong. */
-  suspend(forMs = SUSPENSION_MS): void {
-    this.#suspendedUntilMs = this.#nowMs() + forMs;
+  suspend(): void {
+    this.#suspendedUntilMs = this.#nowMs() + SUSPENSION_MS;
     this.#reached = nothingReached();
   }
 }

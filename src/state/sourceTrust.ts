@@ -29,9 +29,6 @@ export interface SourceTrustOptions {
   readonly nodes?: readonly string[];
 }
 
-/** Why traces are suspended: a value of the node was wrong, or a value that its traces carried. */
-export type SuspensionCause = "value" | "traces";
-
 /**
  * Knows how far the givers of write sets are believed. Only a write set on the word of a node needs evidence: nothing in a block
  * proves a trace. Suspends the givers of wrong values, and paid sources that keep failing.
@@ -40,7 +37,6 @@ export class SourceTrust {
   readonly #options: SourceTrustOptions;
   /** For the traces of each node. */
   readonly #nodes = new Map<string, GiverEvidence>();
-  readonly #listeners = new Set<(node: string, cause: SuspensionCause) => void>();
   /** The giver of the newest write set. */
   #lastUsed: { readonly source: GuardedSource; readonly node: string | undefined } | undefined;
   #newestTrusted: { readonly number: bigint; readonly atMs: number } | undefined;
@@ -116,7 +112,7 @@ export class SourceTrust {
   suspendLastUsed(): WriteSetSourceKind | undefined {
     const { source, node } = this.#lastUsed ?? {};
     if (node !== undefined) {
-      this.suspendNode(node, "traces");
+      this.suspendNode(node);
     } else {
       source?.suspend(SUSPENSION_MS);
     }
@@ -124,17 +120,8 @@ export class SourceTrust {
   }
 
   /** Suspends the traces of a node. Its probation begins again. */
-  suspendNode(name: string, cause: SuspensionCause): void {
+  suspendNode(name: string): void {
     this.evidenceOf(name).suspend();
-    for (const listener of this.#listeners) {
-      listener(name, cause);
-    }
-  }
-
-  /** Calls the listener when traces are suspended. Returns the function that ends this. */
-  onSuspended(listener: (node: string, cause: SuspensionCause) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
   }
 
   /** Forgets a node that is not configured any more. Another one may get its name. */

@@ -151,7 +151,7 @@ export class StateDifferences {
     const { trust, follower, telemetry, recordWrongValue } = this.#options;
     telemetry.log.error({ ...this.#describe(found), node, origin, value }, "a node's state value is wrong");
     recordWrongValue(node);
-    trust.suspendNode(node, "value");
+    trust.suspendNode(node);
     follower.forgetNode(node);
     this.#options.snapshot?.replace();
   }
@@ -167,7 +167,7 @@ export class StateDifferences {
       return;
     }
     for (const node of cause === "writeSets" ? carriers : []) {
-      trust.suspendNode(node, "traces");
+      trust.suspendNode(node);
     }
     // All values may have been dropped since.
     if (epoch === follower.epoch) {

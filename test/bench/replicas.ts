@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
-import { walletAddress } from "../support/standIn/walletKeys.ts";
 import { startChild } from "./support/child.ts";
 import { type ConfiguredServer, startConfigured } from "./support/forebay.ts";
 import { hasNginx, startNginx } from "./support/nginx.ts";
@@ -20,10 +18,6 @@ const HEADS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber
 /** A time of this length in which nodes get at most this share of the units of asking directly, without heads, is learned. */
 const WINDOW_MS = 4_000;
 const LEARNED_SHARE = 0.1;
-/** Balances of these wallets are read on a further replica until all are known there. */
-const PROBED = 10;
-const PROBE_MS = 100;
-const MAX_PROBE_MS = 15_000;
 
 interface Shape {
   readonly counts: readonly number[];
@@ -31,16 +25,14 @@ interface Shape {
   readonly measuredMs: number;
   /** Undefined: the default, which lasts some 64 s on blocks of 2 s. */
   readonly probation: { readonly blocks: number; readonly values: number } | undefined;
-  /** A replica writes the snapshot when it ends. Otherwise the first one is written after a minute. */
-  readonly isOneEnded: boolean;
 }
 
 const WHOLE: Shape = {
-  ...{ counts: [1, 3, 6], wallets: 200, measuredMs: 180_000, probation: undefined, isOneEnded: false },
+  ...{ counts: [1, 3, 6], wallets: 200, measuredMs: 180_000, probation: undefined },
 };
 const SHORT: Shape = {
   // A short run ends before probation does.
-  ...{ counts: [1, 3], wallets: 30, measuredMs: 16_000, probation: { blocks: 0, values: 0 }, isOneEnded: true },
+  ...{ counts: [1, 3], wallets: 30, measuredMs: 16_000, probation: { blocks: 0, values: 0 } },
 };
 
 const isReady = async ({ opsUrl }: ConfiguredServer): Promise<boolean> => (await fetch(`${opsUrl}/readyz`)).ok;
@@ -82,23 +74,6 @@ const describe = (before: Sample, after: Sample) => {
   };
 };
 
-/** Returns the seconds from ready until the balances of some wallets are known. */
-const secondsUntilKnown = async ({ port }: ConfiguredServer): Promise<number> => {
-  const startMs = performance.now();
-  const isKnown = async (index: number): Promise<boolean> => {
-    const { headers } = await rpc(`http://127.0.0.1:${port}`, "eth_getBalance", [walletAddress(index), "latest"]);
-    return headers.get("cache-status")?.includes("detail=state") === true;
-  };
-  while (performance.now() - startMs < MAX_PROBE_MS) {
-    const known = await Promise.all(Array.from({ length: PROBED }, (_, index) => isKnown(index)));
-    if (known.every(Boolean)) {
-      return (performance.now() - startMs) / 1_000;
-    }
-    await sleep(PROBE_MS);
-  }
-  return Number.NaN;
-};
-
 /** Samples the traffic in windows. Returns them all, the first sample in front. */
 const sampleWindows = async (sample: () => Promise<Sample>, measuredMs: number): Promise<readonly Sample[]> => {
   const samples = [await sample()];
@@ -133,8 +108,8 @@ const startNode = async (t: Lifespan, wallets: number) => {
   };
 };
 
-/** Measures replicas behind nginx, then one more replica. */
-const measure = async (replicas: number, { wallets, measuredMs, probation, isOneEnded }: Shape) => {
+/** Measures replicas behind nginx. */
+const measure = async (replicas: number, { wallets, measuredMs, probation }: Shape) => {
   const ends: (() => unknown)[] = [];
   const t: Lifespan = { after: (end) => ends.unshift(end) };
   try {
@@ -146,12 +121,7 @@ const measure = async (replicas: number, { wallets, measuredMs, probation, isOne
     t.after(() => nginx.end());
     const load = { wallets, pools: POOLS, quotesPerSecond: QUOTES_PER_SECOND };
     const clients = startWalletClients({ url: `http://127.0.0.1:${nginx.port}`, ...load });
-    let stopped: Promise<void> | undefined;
-    const stopClients = () => {
-      stopped ??= clients.stop();
-      return stopped;
-    };
-    t.after(stopClients);
+    t.after(() => clients.stop());
     const sample = async (): Promise<Sample> => ({ asked: Object.fromEntries(clients.calls), sent: await node.sent() });
     const samples = await sampleWindows(sample, measuredMs);
     const [first, middle, last] = [samples.at(0), samples.at(samples.length >> 1), samples.at(-1)];
@@ -160,15 +130,10 @@ const measure = async (replicas: number, { wallets, measuredMs, probation, isOne
     }
     const { events } = await readStateCounts(servers[0]?.opsUrl ?? "");
     const { errors } = clients;
-    if (isOneEnded) {
-      await stopClients();
-      await servers[0]?.stop("SIGTERM");
-    }
     return {
       replicas,
       ...{ whole: describe(first, last), later: describe(middle, last), events, errors },
       learnedSeconds: secondsUntilLearned(samples),
-      furtherSeconds: await secondsUntilKnown(await start()),
     };
   } finally {
     for (const end of ends) {
@@ -181,13 +146,12 @@ type Row = Awaited<ReturnType<typeof measure>>;
 
 const print = (rows: readonly Row[]): void => {
   console.table(
-    rows.map(({ replicas, whole, later, learnedSeconds, furtherSeconds, errors }) => ({
+    rows.map(({ replicas, whole, later, learnedSeconds, errors }) => ({
       ...{ replicas, errors },
       "units per 1,000 calls": round(whole.units, 0),
       "units, second half": round(later.units, 0),
       "units of heads": round(whole.heads, 0),
       [`s until ${100 * LEARNED_SHARE} % of direct`]: learnedSeconds,
-      "further replica, s": round(furtherSeconds, 1),
     })),
   );
   for (const { replicas, whole, later, events } of rows) {
@@ -222,7 +186,6 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     unitsOfSix: ofOne(6, unitsOf),
     learningOfThree: ofOne(3, ({ learnedSeconds }) => learnedSeconds),
     learningOfSix: ofOne(6, ({ learnedSeconds }) => learnedSeconds),
-    furtherSeconds: round(Math.max(...rows.map(({ furtherSeconds }) => furtherSeconds)), 1),
     errors: rows.reduce((total, { errors }) => total + errors, 0),
   };
 };

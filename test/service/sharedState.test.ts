@@ -206,39 +206,3 @@ test("a damaged write set in Redis is not used", async (t) => {
   assert.equal((await replica.balance(ALICE)).result, "0x9");
   assert.equal(reads(), before + 1);
 });
-
-const saved = async ({ admin }: RedisServer): Promise<readonly string[]> => admin.keys("*:snapshot*");
-
-test("a new replica begins with the known state of another one", async (t) => {
-  const { written, redis, start, asked } = await createRig(t, "accessList");
-  const before = await start();
-  await learn(written, [before]);
-  await before.service.close();
-  assert.ok((await saved(redis)).length >= 4);
-  written.mine([[BOB, 2n]]);
-  const calls = asked();
-  const after = await start();
-  await until(async () => (await metric(after.service.opsUrl, "forebay_state_following")) === 1, "it is followed");
-  assert.equal(await after.turn(), ACCOUNTS.length);
-  assert.equal((await after.balance(BOB)).result, "0x2");
-  // Restored values are compared with the node.
-  assert.ok(asked() <= calls + 1);
-});
-
-test("a snapshot in Redis with a damaged chunk is not used", async (t) => {
-  const { written, redis, start } = await createRig(t, "accessList");
-  const before = await start();
-  await learn(written, [before]);
-  await before.service.close();
-  for (const key of await saved(redis)) {
-    if (/:0$/.test(key)) {
-      await redis.admin.set(key, Buffer.from("damaged").toString("base64"));
-    }
-  }
-  const after = await start();
-  assert.equal(await after.turn(), 0);
-  // The next replica does not read it again.
-  const isPointer = (key: string) => !/:(?:lease|\d+)$/.test(key);
-  await until(async () => !(await saved(redis)).some(isPointer), "the snapshot is removed");
-  await learn(written, [after]);
-});

@@ -88,6 +88,6 @@ test("replicas pass a probation together, and what one of them learned before co
   const [one] = replicas;
   one?.countOthers([]);
   assert.equal(one?.isTrusted, true, "the others have ended");
-  one?.suspend(0);
+  one?.suspend();
   assert.deepEqual([one?.blocksLeft, one?.valuesLeft], [3, 9]);
 });

@@ -114,7 +114,7 @@ test("a trace is on probation, again after a wrong value, and other sources are 
   trace?.evidence?.recordAgreement(key, BLOCK);
   assert.equal(trace?.evidence?.isTrusted, true);
   assert.equal(trust.areTrusted([undefined, "one"]), true);
-  trust.suspendNode("one", "traces");
+  trust.suspendNode("one");
   assert.equal(trace?.evidence?.isTrusted, false);
   assert.equal(trust.areTrusted([undefined, "one"]), false);
 });
@@ -156,7 +156,7 @@ test("a node whose trace was wrong rests and begins its probation again, and the
   assert.deepEqual(order(), ["a"]);
   assert.deepEqual([evidenceOf("a").isTrusted, evidenceOf("b").isTrusted], [true, false]);
   assert.equal(trace.isSuspended, false);
-  trust.suspendNode("a", "traces");
+  trust.suspendNode("a");
   assert.equal(trace.isSuspended, true);
   assert.equal(await trace.read(BLOCK, signal), "unsupported");
 });

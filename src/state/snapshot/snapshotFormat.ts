@@ -8,7 +8,7 @@ import type { StateField } from "../stateKey.ts";
 import { ADDRESS_BYTES, SLOT_BYTES, type ValuePlace } from "../store/keyEncoder.ts";
 
 /** Increased when the form of a snapshot changes. One of another format is dropped. */
-export const SNAPSHOT_FORMAT = 3;
+const SNAPSHOT_FORMAT = 3;
 
 const hash = z.custom<Hash>(isHash);
 const count = z.number().int().nonnegative();
