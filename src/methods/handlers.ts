@@ -6,7 +6,7 @@ import { type CustomMethod, createCustomMethod } from "./customMethod.ts";
 import { type Chain, forwarded, type MethodInput } from "./method.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
-import { requireSendable } from "./unsendable.ts";
+import { rawTransactionsOf, requireSendable } from "./unsendable.ts";
 
 /** The namespaces of anvil, Hardhat, ganache and Tenderly whose methods can change state inside a block, such as `anvil_setBalance`. */
 const DEVELOPMENT_METHOD = /^(?:anvil|hardhat|evm|ganache|tenderly)_/;
@@ -24,8 +24,8 @@ const forwardDevelopmentCall = async (input: MethodInput): Promise<RpcResponse> 
   }
 };
 
-/** Methods of single providers and clients that send a raw transaction, such as `eth_sendRawTransactionConditional`. */
-const RAW_SEND = /^eth_send(?:Private)?Raw/;
+/** Methods of single providers and clients that send raw transactions, such as `eth_sendRawTransactionConditional`. */
+const RAW_SEND = /^eth_send(?:(?:Private)?Raw|PrivateTransaction$|Bundle$)/;
 
 const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
 
@@ -74,7 +74,9 @@ export const createHandlers = (
         throw notAllowed(call.method);
       }
       if (RAW_SEND.test(call.method)) {
-        requireSendable(chain, call.params[0]);
+        for (const raw of rawTransactionsOf(call.params[0])) {
+          requireSendable(chain, raw);
+        }
       }
       const input = { chain, call, context };
       return isDevelopmentMethod(call.method) ? forwardDevelopmentCall(input) : forwarded(input);

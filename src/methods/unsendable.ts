@@ -2,11 +2,18 @@ import { isData } from "../ethereum/hex.ts";
 import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
 import { type ChainForks, hasLagoon } from "../ethereum/rules.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
+import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
 
 const isUnsendable = (type: number, forks: ChainForks): boolean =>
   (type === DEPOSIT_TYPE && forks.op !== undefined) || (type === POST_EXEC_TYPE && hasLagoon(forks));
+
+/** Returns what a method sends by its first parameter: that itself, `tx` of it, or `txs` of a bundle. */
+export const rawTransactionsOf = (parameter: unknown): readonly unknown[] => {
+  const { tx, txs } = isFields(parameter) ? parameter : {};
+  return [parameter, tx, ...(Array.isArray(txs) ? txs : [])];
+};
 
 /**
  * Throws for a raw transaction that only the chain itself may create: a deposit, or a post-exec transaction. No node gets it.

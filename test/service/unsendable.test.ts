@@ -7,12 +7,24 @@ import { createService, type ServiceChain } from "../support/servers/service.ts"
 
 const POST_EXEC = "0x7dc8010ec5c401821388";
 const DEPOSIT = `0x7e${"00".repeat(40)}`;
-const SENDS = ["eth_sendRawTransaction", "eth_sendRawTransactionSync", "eth_sendRawTransactionConditional"] as const;
+const LEGACY = "0xc0";
+/** The parameters with which each method sends a raw transaction. */
+const SENDS = {
+  eth_sendRawTransaction: (raw: string) => [raw],
+  eth_sendRawTransactionSync: (raw: string) => [raw, 1],
+  eth_sendRawTransactionConditional: (raw: string) => [raw],
+  eth_sendPrivateTransaction: (tx: string) => [{ tx }],
+  eth_sendBundle: (raw: string) => [{ txs: [LEGACY, raw], blockNumber: "0x1" }],
+} as const;
 
 const start = async (t: TestContext, chainId: number, options: Partial<ServiceChain> = {}) => {
   const node = await createFakeNode({
     chain: createFakeChain({ chainId }),
-    handlers: { eth_sendRawTransactionConditional: () => `0x${"ab".repeat(32)}` },
+    handlers: {
+      eth_sendRawTransactionConditional: () => `0x${"ab".repeat(32)}`,
+      eth_sendPrivateTransaction: () => `0x${"ab".repeat(32)}`,
+      eth_sendBundle: () => ({ bundleHash: `0x${"ab".repeat(32)}` }),
+    },
   });
   t.after(() => node.close());
   const service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" }, ...options });
@@ -31,9 +43,9 @@ for (const [name, chainId, refused, options] of [
     const { node, service } = await start(t, chainId, options);
     for (const raw of [POST_EXEC, DEPOSIT]) {
       const isRefused = refused.some((each) => each === raw);
-      for (const method of SENDS) {
+      for (const [method, paramsOf] of Object.entries(SENDS)) {
         const before = node.count("eth_sendRawTransaction", method);
-        const { body } = await rpc(service.url, method, method.endsWith("Sync") ? [raw, 1] : [raw]);
+        const { body } = await rpc(service.url, method, paramsOf(raw));
         assert.equal(node.count("eth_sendRawTransaction", method) - before > 0, !isRefused, `${method} ${raw}`);
         if (isRefused) {
           assert.deepEqual(body.error, { code: -32_000, message: "transaction type not supported" });
