@@ -1,3 +1,4 @@
+import { createUnitsOf } from "../access/providerUnits.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { chainForks } from "../ethereum/chainForks.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
@@ -32,6 +33,12 @@ export interface MethodChainOptions {
   subscriptions(): Chain["subscriptions"];
 }
 
+/** Whether a node asks at most as much for the receipts of a block as for its logs. */
+const areReceiptsCheap = ({ state }: ChainConfig): boolean => {
+  const unitsOf = createUnitsOf(state.units);
+  return unitsOf("eth_getBlockReceipts") <= unitsOf("eth_getLogs");
+};
+
 const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
   new SplitLogs({
     chain: config.name,
@@ -45,6 +52,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     maxResponseBytes: maxResponseBytesOf(server),
     agree: config.logs.agree,
     verifier: new LogVerifier(upstreams.verifier, {
+      areReceiptsCheap: areReceiptsCheap(config),
       receiptsOf: receiptsOf(pipeline.reads),
       headerOf: headerOf(pipeline.reads),
     }),

@@ -114,9 +114,8 @@ export const compareLogs = async (
   if (difference === undefined) {
     return "same";
   }
-  const number = BigInt(difference.block);
-  const hash = context.view.heads.at(number)?.hash ?? difference.hash;
-  const receipts = await verifier.findReceipts(filter, { number, hash }, context);
+  const hash = context.view.heads.at(BigInt(difference.block))?.hash ?? difference.hash;
+  const receipts = await verifier.findReceipts(filter, hash, context);
   if (receipts === undefined) {
     return "undecided";
   }
@@ -239,33 +238,62 @@ export type Timestamps = ReadonlyMap<string, string>;
 
 /** Finds `blockTimestamp` for logs of nodes that leave it out (docs/service.md, Log object). */
 export class LogTimestamps {
+  readonly #verifier: Pick<LogVerifier, "knownHeader" | "readHeader"> | undefined;
   /** By block hash. Created with the first timestamp: the empty cache takes 1.5 MB. */
   #cached: LRUCache<string, string> | undefined;
 
-  /** Reads the block ring first, then the blocks. Throws if the node does not have a block. */
+  constructor(verifier: Pick<LogVerifier, "knownHeader" | "readHeader"> | undefined) {
+    this.#verifier = verifier;
+  }
+
+  /** Reads the block ring and known headers first, then the blocks from the node. Throws if the node does not have a block. */
   async fill(logs: readonly ScannedLog[], node: Node, context: Context): Promise<Timestamps> {
+    const { timestamps, missing } = this.#find(logs, context);
+    for (let at = 0; at < missing.length; at += BATCH_BLOCKS) {
+      await Promise.all(
+        missing.slice(at, at + BATCH_BLOCKS).map(async (hash) => {
+          timestamps.set(hash, await this.#read(hash, node, context));
+        }),
+      );
+    }
+    return timestamps;
+  }
+
+  /** Finds the timestamps of one block's logs. Undefined if they are not known. */
+  async fillBlock(logs: readonly ScannedLog[], context: Context): Promise<Timestamps | undefined> {
+    const { timestamps, missing } = this.#find(logs, context);
+    const [hash] = missing;
+    if (hash === undefined) {
+      return timestamps;
+    }
+    const block = isHash(hash) ? await this.#verifier?.readHeader(hash, context) : undefined;
+    return isQuantity(block?.timestamp) ? timestamps.set(hash, block.timestamp) : undefined;
+  }
+
+  #find(
+    logs: readonly ScannedLog[],
+    context: Context,
+  ): { readonly timestamps: Map<string, string>; readonly missing: readonly string[] } {
     const timestamps = new Map<string, string>();
     const missing = new Set<string>();
     for (const log of logs) {
       if (log.hasTimestamp || timestamps.has(log.hash)) {
         continue;
       }
-      const timestamp = readRing(context.view.heads, log) ?? this.#cached?.get(log.hash);
+      const timestamp =
+        readRing(context.view.heads, log) ?? this.#cached?.get(log.hash) ?? this.#readKnown(log.hash, context);
       if (timestamp === undefined) {
         missing.add(log.hash);
       } else {
         timestamps.set(log.hash, timestamp);
       }
     }
-    const hashes = [...missing];
-    for (let at = 0; at < hashes.length; at += BATCH_BLOCKS) {
-      await Promise.all(
-        hashes.slice(at, at + BATCH_BLOCKS).map(async (hash) => {
-          timestamps.set(hash, await this.#read(hash, node, context));
-        }),
-      );
-    }
-    return timestamps;
+    return { timestamps, missing: [...missing] };
+  }
+
+  #readKnown(hash: string, context: Context): string | undefined {
+    const header = this.#verifier?.knownHeader(hash, context);
+    return header && formatQuantity(header.timestamp);
   }
 
   async #read(hash: string, node: Node, context: Context): Promise<string> {

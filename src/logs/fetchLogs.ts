@@ -1,7 +1,10 @@
 import { systemClock } from "../core/clock.ts";
+import type { Context } from "../core/context.ts";
 import { type Node, NodeError } from "../core/node.ts";
+import type { LogFilter } from "../ethereum/logFilter.ts";
 import { RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Lease } from "../limits/fairGate.ts";
+import type { LogsBlock } from "../verification/logVerifier.ts";
 import {
   addMissing,
   type CheckedLogs,
@@ -28,6 +31,7 @@ import {
 } from "./plan.ts";
 import { PrunePoints, RangeNodes } from "./rangeNodes.ts";
 import { parseTooLarge, type TooLarge } from "./rangeTooLarge.ts";
+import { logsOfReceipts } from "./receiptLogs.ts";
 import { dropShortLogs, type FetchContext, type RangeResponse, requestLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
@@ -41,6 +45,13 @@ export interface FetchedLogs {
 }
 
 export type FetchLogs = (range: FetchRange, context: FetchContext) => Promise<FetchedLogs>;
+
+/** Fetches the logs of one block from its receipts. Undefined if they are not read from there. */
+export type FetchReceiptLogs = (
+  block: LogsBlock,
+  filter: LogFilter,
+  context: Context,
+) => Promise<FetchedLogs | undefined>;
 
 const RANGE_TIMEOUT_MS = 30_000;
 /** Other origins that may be wrong before the comparison ends. */
@@ -57,12 +68,13 @@ export class RangeFetcher {
   readonly #limits: NodeLimits;
   readonly #rangeNodes: RangeNodes;
   readonly #prunePoints: PrunePoints;
-  readonly #timestamps = new LogTimestamps();
+  readonly #timestamps: LogTimestamps;
   readonly #comparesOrigins: boolean;
 
   constructor(options: LogsOptions, limits: NodeLimits) {
     this.#options = options;
     this.#limits = limits;
+    this.#timestamps = new LogTimestamps(options.verifier);
     this.#rangeNodes = new RangeNodes(options, limits);
     this.#prunePoints = new PrunePoints(options.clock ?? systemClock);
     const origins = new Set(options.nodes.map(({ origin }) => origin));
@@ -79,6 +91,10 @@ export class RangeFetcher {
   };
 
   async #fetchFromNodes(range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
+    const ofReceipts = await this.#fetchBlock(range, context);
+    if (ofReceipts !== undefined) {
+      return ofReceipts;
+    }
     const { filterHash } = context;
     const failed = new FailedNodes(context.retries);
     for (;;) {
@@ -123,7 +139,8 @@ export class RangeFetcher {
     const returned = await this.#request(node, range, context).finally(release);
     const { logs: complete, verified } = await this.#complete({ node, range, logs: returned, context });
     const response = { node, range, logs: dropShortLogs(range.filter, complete), context };
-    const isConfirmed = (await this.#verify(response)) || (await this.#confirm(response));
+    await this.#verify(response);
+    const isConfirmed = await this.#confirm(response);
     const { logs } = response;
     const timestamps =
       range.comparedOrigin === undefined ? await this.#timestamps.fill(logs, node, context) : new Map();
@@ -183,18 +200,33 @@ export class RangeFetcher {
     return [];
   }
 
-  /** Whether receipts have verified the logs. Rejects with UnverifiedError if the logs are not those of their blocks. */
-  async #verify({ node, range, logs, context }: RangeResponse): Promise<boolean> {
-    const { verifier } = this.#options;
-    const { from, to, blockHash, isRecheck, filter } = range;
-    const hash = blockHash ?? context.view.heads.at(from)?.hash;
-    const block = from === to && isRecheck !== true ? { number: from, hash } : undefined;
-    const evidence = await verifier?.findEvidence(filter, block, logs, context);
-    if (evidence === undefined) {
-      return false;
+  /** Returns the logs of one block from its receipts, which verify them. Undefined if a request for logs costs less. */
+  readonly fetchFromReceipts: FetchReceiptLogs = async (block, filter, context) => {
+    const receipts = await this.#options.verifier?.readReceipts(block, context);
+    const logs = receipts && logsOfReceipts(receipts, filter);
+    const timestamps = logs && (await this.#timestamps.fillBlock(logs, context));
+    return timestamps && { logs, timestamps, verified: true, nodes: new Set() };
+  };
+
+  /** Blocks that are fetched again, or for a comparison, are asked for as part of their range. */
+  async #fetchBlock(range: FetchRange, context: FetchContext): Promise<FetchedLogs | undefined> {
+    const { from, to, blockHash, final, isRecheck, avoided, comparedOrigin, filter } = range;
+    if (from !== to || isRecheck === true || avoided !== undefined || comparedOrigin !== undefined) {
+      return undefined;
     }
-    await verifier?.check(node, formatList([joinLogs(logs)]), evidence);
-    return evidence.receipts !== undefined;
+    const hash = blockHash ?? context.view.heads.at(from)?.hash;
+    const block = hash === undefined ? final && { number: from } : { hash };
+    return block === false ? undefined : this.fetchFromReceipts(block, filter, context);
+  }
+
+  /** Rejects with UnverifiedError if the logs are not those of their blocks. */
+  async #verify({ node, range, logs, context }: RangeResponse): Promise<void> {
+    const { verifier } = this.#options;
+    const { from, to, isRecheck, filter } = range;
+    const evidence = await verifier?.findEvidence(filter, logs, context, from === to && isRecheck !== true);
+    if (evidence !== undefined) {
+      await verifier?.check(node, formatList([joinLogs(logs)]), evidence);
+    }
   }
 
   /**

@@ -8,7 +8,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import { blockKey, hashFilter } from "./cachedSegments.ts";
 import { admitsLogs } from "./completeness.ts";
-import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
+import type { FetchedLogs, FetchLogs, FetchReceiptLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
@@ -16,12 +16,18 @@ import { FetchContext, requestJson } from "./requestLogs.ts";
 
 /** Returns the logs of one block by its hash. A block that no node has is an error. */
 export class LogsOfBlock {
-  readonly #options: Pick<LogsOptions, "nodes" | "store">;
+  readonly #options: Pick<LogsOptions, "nodes" | "store" | "verifier">;
   readonly #fetchLogs: FetchLogs;
+  readonly #fetchReceipts: FetchReceiptLogs;
 
-  constructor(options: Pick<LogsOptions, "nodes" | "store">, fetchLogs: FetchLogs) {
+  constructor(
+    options: Pick<LogsOptions, "nodes" | "store" | "verifier">,
+    fetchLogs: FetchLogs,
+    fetchReceipts: FetchReceiptLogs,
+  ) {
     this.#options = options;
     this.#fetchLogs = fetchLogs;
+    this.#fetchReceipts = fetchReceipts;
   }
 
   async request(hash: Hash, filter: LogFilter, context: Context): Promise<RpcResponse> {
@@ -31,6 +37,10 @@ export class LogsOfBlock {
     const [cached] = context.bypassCache ? [] : await store.get([key], ownerOf(context.caller));
     if (cached !== undefined) {
       return { body: formatList([cached.bytes]), status: { hit: cached.from } };
+    }
+    const known = this.#options.verifier?.knownHeader(hash, context);
+    if (known !== undefined && !admitsLogs(known.logsBloom, filter)) {
+      return { body: formatList([]), status: { hit: "local" }, block: { number: known.number, hash }, proof: "proven" };
     }
     const owner = { clientId: context.caller.clientId, group: {}, signal: context.signal };
     // One block is always small enough for memory.
@@ -48,7 +58,14 @@ export class LogsOfBlock {
   }
 
   async #fetch(hash: Hash, filter: LogFilter, context: FetchContext): Promise<FetchedLogs> {
-    const { number, logsBloom } = await findHeader(this.#options.nodes, hash, context);
+    const { nodes, verifier } = this.#options;
+    const ofReceipts = await this.#fetchReceipts({ hash }, filter, context);
+    if (ofReceipts !== undefined) {
+      return ofReceipts;
+    }
+    const known = verifier?.knownHeader(hash, context);
+    const header = known ?? parseHeader(await verifier?.readHeader(hash, context));
+    const { number, logsBloom } = header ?? (await findHeader(nodes, hash, context));
     const range = { from: number, to: number, blockHash: hash, filter, final: false };
     const fetched = await this.#fetchLogs(range, context);
     if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) {

@@ -218,7 +218,7 @@ const includesValue = (wanted: ReadonlySet<string>, value: unknown): boolean =>
   typeof value === "string" && (wanted.has(value) || wanted.has(value.toLowerCase()));
 
 /** Creates the test whether a scanned log matches a filter. It reads only the members that the filter restricts. */
-const createLogMatcher = ({ addresses, topics }: LogFilter): ((log: ScannedLog) => boolean) => {
+export const createLogMatcher = ({ addresses, topics }: LogFilter): ((log: ScannedLog) => boolean) => {
   const wantedAddresses = new Set<string>(addresses);
   const positions = topics.map((position) => new Set<string>(position));
   const hasTopics = (log: ScannedLog): boolean => {

@@ -35,11 +35,12 @@ export class SplitLogs {
     const { nodes, store, memory } = options;
     this.#options = options;
     this.#limits = new NodeLimits(options);
-    const fetchLogs = shareFetches(new RangeFetcher(options, this.#limits).fetch);
+    const fetcher = new RangeFetcher(options, this.#limits);
+    const fetchLogs = shareFetches(fetcher.fetch);
     // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.
     const maxRanges = nodes.reduce((sum, { maxLogRanges }) => sum + maxLogRanges, 0);
     this.#query = { store, memory, fetchLogs, limits: this.#limits, maxRanges };
-    this.#logsOfBlock = new LogsOfBlock(options, fetchLogs);
+    this.#logsOfBlock = new LogsOfBlock(options, fetchLogs, fetcher.fetchFromReceipts);
   }
 
   request(

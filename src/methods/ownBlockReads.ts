@@ -89,11 +89,12 @@ export const parentHashOf = (reads: RpcSource) => {
 export const receiptsOf =
   (reads: RpcSource) =>
   async (
-    { number, hash }: { readonly number: bigint; readonly hash?: Hash | undefined },
+    block: { readonly hash: Hash } | { readonly number: bigint; readonly hash?: undefined },
     context: Context,
   ): Promise<Uint8Array | undefined> => {
-    const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
-    const values = [hash ?? formatQuantity(number)];
+    const parameter: BlockParameter =
+      block.hash === undefined ? { number: block.number } : { hash: block.hash, requireCanonical: false };
+    const values = [block.hash ?? formatQuantity(block.number)];
     const read = withCanonicalParams({ spec: blockReceipts, values, position: BLOCK, parameter });
     const request = requestAtBlock(read, resolveBlock(parameter, context.view.heads));
     try {

@@ -13,14 +13,7 @@ import { type BlockTransactions, formatTransactions, hasHashesOf, isLocatedIn, i
 import { boundBlock } from "./boundBlock.ts";
 import { checkHeader } from "./checkHeader.ts";
 import { checkProof } from "./checkProof.ts";
-import {
-  checkReceipt,
-  checkReceipts,
-  isReceiptOf,
-  isReceiptUnder,
-  type ReceiptFacts,
-  type ReceiptsHeader,
-} from "./checkReceipts.ts";
+import { checkReceipt, checkReceipts, isReceiptOf, isReceiptUnder, type ReceiptFacts } from "./checkReceipts.ts";
 import {
   checkRawTransaction,
   checkTransactionHash,
@@ -30,6 +23,7 @@ import {
 } from "./checkTransactions.ts";
 import { type Finding, failed, failIfMalformed, passed } from "./findings.ts";
 import { dataOf, isDeposit, isNumber, isSame, listOf, numberOf, quantityOf } from "./jsonFields.ts";
+import { knownHeaderOf, type ReceiptsHeader } from "./knownHeader.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 
 /** The block or index that a call names. Its response must have the same. An absent member is not checked. */
@@ -156,8 +150,12 @@ const checkBlock = (block: Fields, checks: ResponseChecks & { kind: "block" }): 
     return findings;
   }
   const header = checkHeader(block);
-  const boundTo = header.outcome === "passed" ? boundBlock(block, checks.block) : undefined;
-  findings.push(boundTo === undefined ? header : { ...header, boundTo });
+  if (header.outcome === "passed") {
+    const boundTo = boundBlock(block, checks.block);
+    findings.push({ ...header, known: knownHeaderOf(block, true), ...(boundTo !== undefined && { boundTo }) });
+  } else {
+    findings.push(header);
+  }
   findings.push(...(Array.isArray(block.transactions) ? findingsOfTransactions(block, checks) : []));
   return findings;
 };

@@ -25,16 +25,7 @@ import {
   numberOf,
   rpcTypeOf,
 } from "./jsonFields.ts";
-
-/** The fields of a block's header that its receipts must match. Plain data, sent to a thread. */
-export interface ReceiptsHeader {
-  readonly hash: string;
-  readonly number: bigint;
-  readonly receiptsRoot: string;
-  readonly logsBloom: string;
-  /** The hash was computed from the fields. A header with unknown fields may be accepted without that, and proves nothing. */
-  readonly isComputed: boolean;
-}
+import type { ReceiptsHeader } from "./knownHeader.ts";
 
 const DEPOSIT = "0x7e";
 const KNOWN_TYPES: ReadonlySet<number> = new Set([0, 1, 2, 3, 4, DEPOSIT_TYPE]);

@@ -2,6 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { Check } from "../core/node.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { MalformedField } from "./jsonFields.ts";
+import type { KnownHeader } from "./knownHeader.ts";
 
 /** The number of a header, and how many of the fields that forks added it has. */
 export interface HeaderForm {
@@ -36,6 +37,8 @@ export interface Finding {
   readonly isWhole?: boolean;
   /** Of a header that has not failed. */
   readonly header?: HeaderForm;
+  /** The header's fields, if its hash was computed. */
+  readonly known?: KnownHeader;
 }
 
 export const passed = (check: Check): Finding => ({ check, outcome: "passed" });

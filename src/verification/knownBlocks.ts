@@ -1,14 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
-import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
-import { type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields, parseJson } from "../json/jsonBytes.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { checkBody } from "./checkBody.ts";
 import { checkHeader } from "./checkHeader.ts";
-import type { ReceiptsHeader } from "./checkReceipts.ts";
 import type { Evidence } from "./evidence.ts";
-import { bytesOf, isSame, MalformedField, numberOf } from "./jsonFields.ts";
+import { MalformedField } from "./jsonFields.ts";
+import { type KnownHeader, knownHeaderOf } from "./knownHeader.ts";
 
 /** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 350 such blocks. */
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -53,13 +51,6 @@ export class KnownBlocks {
   }
 }
 
-/** The fields of a block's header that its receipts, its access list and the proofs of its state must match. */
-export interface KnownHeader extends ReceiptsHeader {
-  readonly stateRoot: Hash | undefined;
-  readonly accessListHash: Hash | undefined;
-  readonly hasNoUncles: boolean;
-}
-
 /** Reads the header fields from the JSON text of a block; undefined if it is no block. */
 const readKnownHeader = (body: Uint8Array): KnownHeader | undefined => {
   const block = parseJson(body);
@@ -67,16 +58,7 @@ const readKnownHeader = (body: Uint8Array): KnownHeader | undefined => {
     return undefined;
   }
   try {
-    return {
-      hash: bytesOf(block.hash, 32),
-      number: numberOf(block.number),
-      stateRoot: isHash(block.stateRoot) ? block.stateRoot : undefined,
-      accessListHash: isHash(block.blockAccessListHash) ? block.blockAccessListHash : undefined,
-      hasNoUncles: isSame(block.sha3Uncles, EMPTY_OMMERS_HASH),
-      receiptsRoot: bytesOf(block.receiptsRoot, 32),
-      logsBloom: bytesOf(block.logsBloom, 256),
-      isComputed: checkHeader(block).outcome === "passed",
-    };
+    return knownHeaderOf(block, checkHeader(block).outcome === "passed");
   } catch (error) {
     if (error instanceof MalformedField) {
       return undefined;
@@ -105,9 +87,13 @@ export class VerifiedHeaders {
   add(block: Uint8Array): KnownHeader | undefined {
     const header = readKnownHeader(block);
     if (header !== undefined) {
-      this.#headers.set(header.hash, header);
+      this.addHeader(header);
     }
     return header;
+  }
+
+  addHeader(header: KnownHeader): void {
+    this.#headers.set(header.hash, header);
   }
 
   #readRing(hash: string, number: bigint | undefined, heads: Heads): KnownHeader | undefined {

@@ -6,10 +6,14 @@ import type { Verifier } from "./verifier.ts";
 
 const LOGS = { method: "eth_getLogs" } as const;
 
-/** The block of logs. `hash` is set if it is known. */
-interface LogsBlock {
+/** The block of logs, by its hash if that is known. */
+export type LogsBlock = { readonly hash: Hash } | { readonly number: bigint; readonly hash?: undefined };
+
+/** The part of a verified header that its logs must match. */
+export interface LogsHeader {
   readonly number: bigint;
-  readonly hash?: Hash | undefined;
+  readonly timestamp: bigint;
+  readonly logsBloom: Uint8Array;
 }
 
 /** The place of one log. */
@@ -22,6 +26,8 @@ interface LogPlace {
 
 /** Reads what other responses say of the blocks of logs. */
 export interface LogReads {
+  /** Whether the receipts of a block do not cost more than its logs. */
+  readonly areReceiptsCheap: boolean;
   /** Reads a block's verified receipts. Returns undefined if no node has them. */
   receiptsOf(block: LogsBlock, context: Context): Promise<Uint8Array | undefined>;
   /** Reads the fields of a block by its hash, verified. Returns undefined if no node has it. */
@@ -39,7 +45,7 @@ export interface LogEvidence {
 /** Limit of the blocks whose blooms one response is compared with: a new header is hashed first. */
 const MAX_BLOOMS = 64;
 
-/** Says whether logs are true. Receipts or a bloom verify those of one block, blooms of the block ring those of a range. */
+/** Says whether logs are true. Receipts or a bloom verify those of one block, blooms of known headers those of a range. */
 export class LogVerifier {
   readonly #verifier: Verifier;
   readonly #reads: LogReads;
@@ -54,38 +60,49 @@ export class LogVerifier {
     return this.#verifier.level !== "off";
   }
 
-  /**
-   * Finds the values that verify these logs; undefined if there are none. For the logs of one block, `block`, its receipts are
-   * read. If no node has them, and the block ring does not have the block, its header is read for the bloom.
-   */
+  /** Reads the verified receipts of a block, whose logs need no further check. Undefined if its logs cost less, or no node has them. */
+  async readReceipts(block: LogsBlock, context: Context): Promise<Uint8Array | undefined> {
+    return this.#verifier.verifiesReceipts() && this.#reads.areReceiptsCheap
+      ? this.#reads.receiptsOf(block, context)
+      : undefined;
+  }
+
+  /** Returns the header of a block if it was computed from a response, or from the block ring. */
+  knownHeader(hash: string, { view: { heads } }: Pick<Context, "view">): LogsHeader | undefined {
+    const header = this.#verifier.headerOf({ hash }, heads);
+    return header?.isComputed === true && isData(header.logsBloom)
+      ? { number: header.number, timestamp: header.timestamp, logsBloom: parseData(header.logsBloom) }
+      : undefined;
+  }
+
+  /** Reads the fields of a block by its hash. Undefined if they cannot be verified, or cannot be read now. */
+  async readHeader(hash: Hash, context: Context): Promise<Readonly<Record<string, unknown>> | undefined> {
+    return this.#verifier.level === "full" ? ifReadable(this.#reads.headerOf(hash, context), context) : undefined;
+  }
+
+  /** Finds the blooms that verify these logs; undefined if there are none. `isOneBlock`: if its header is not known, it is read. */
   async findEvidence(
     filter: LogFilter,
-    block: LogsBlock | undefined,
     logs: readonly LogPlace[],
     context: Context,
+    isOneBlock: boolean,
   ): Promise<LogEvidence | undefined> {
     if (this.#verifier.level !== "full") {
       return undefined;
     }
-    const known = block && this.#verifier.verifiesReceipts() ? block : undefined;
-    const receipts = known && (await this.#reads.receiptsOf(known, context));
     const blooms = this.#bloomsOf(logs, context);
     const hash = logs[0]?.hash;
-    if (known !== undefined && receipts === undefined && blooms.size === 0 && isHash(hash)) {
-      const bloom = (await ifReadable(this.#reads.headerOf(hash, context), context))?.logsBloom;
-      return isData(bloom) ? { filter, receipts, blooms: new Map([[hash, parseData(bloom)]]) } : undefined;
+    if (isOneBlock && blooms.size === 0 && isHash(hash)) {
+      const bloom = (await this.readHeader(hash, context))?.logsBloom;
+      return isData(bloom) ? { filter, receipts: undefined, blooms: new Map([[hash, parseData(bloom)]]) } : undefined;
     }
-    return receipts === undefined && blooms.size === 0 ? undefined : { filter, receipts, blooms };
+    return blooms.size === 0 ? undefined : { filter, receipts: undefined, blooms };
   }
 
   /** Reads the receipts that decide between two lists of one block's logs; undefined if they cannot be read or verified. */
-  async findReceipts(
-    filter: LogFilter,
-    { number, hash }: { readonly number: bigint; readonly hash: string },
-    context: Context,
-  ): Promise<LogEvidence | undefined> {
+  async findReceipts(filter: LogFilter, hash: string, context: Context): Promise<LogEvidence | undefined> {
     const isReadable = this.#verifier.verifiesReceipts() && isHash(hash);
-    const receipts = isReadable ? await this.#reads.receiptsOf({ number, hash }, context) : undefined;
+    const receipts = isReadable ? await this.#reads.receiptsOf({ hash }, context) : undefined;
     return receipts && { filter, receipts, blooms: new Map() };
   }
 
@@ -101,23 +118,21 @@ export class LogVerifier {
     }
   }
 
-  /** Returns the blooms of blocks with logs. Blocks outside the block ring are left out. */
+  /** Returns the blooms of blocks with logs. Blocks whose header is not known are left out. */
   #bloomsOf(logs: readonly LogPlace[], { view: { heads } }: Context): Map<string, Uint8Array> {
     const blooms = new Map<string, Uint8Array>();
     let last = "";
-    let blocks = 0;
     for (const { block, hash } of logs) {
       if (hash === last) {
         continue;
       }
       last = hash;
-      const header = heads.at(BigInt(block));
-      if (header?.hash !== hash.toLowerCase() || blocks++ >= MAX_BLOOMS) {
-        continue;
-      }
-      const bloom = this.#verifier.bloomOf(header, heads);
+      const bloom = this.#verifier.headerOf({ hash: hash.toLowerCase(), number: BigInt(block) }, heads)?.logsBloom;
       if (isData(bloom)) {
         blooms.set(hash, parseData(bloom));
+      }
+      if (blooms.size === MAX_BLOOMS) {
+        break;
       }
     }
     return blooms;

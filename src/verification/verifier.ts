@@ -17,7 +17,8 @@ import { checksOfCall, expectedProof, locationOfBlock } from "./checksOfCall.ts"
 import type { AnsweredCall, Evidence } from "./evidence.ts";
 import type { Finding, UnknownItem } from "./findings.ts";
 import { isSame, quantityOf } from "./jsonFields.ts";
-import { KnownBlocks, type KnownHeader, VerifiedHeaders } from "./knownBlocks.ts";
+import { KnownBlocks, VerifiedHeaders } from "./knownBlocks.ts";
+import type { KnownHeader } from "./knownHeader.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { checkForm } from "./resultForms.ts";
 import { UnknownTypes } from "./unknownTypes.ts";
@@ -180,12 +181,12 @@ export class Verifier {
     this.#headers = new VerifiedHeaders(evidence);
   }
 
-  /** Returns the bloom in hex of the block whose header has that hash; undefined if the header is not known. */
-  bloomOf(block: BlockId, heads: Heads): string | undefined {
+  /** Returns the header with that hash, if it was computed, or is that of a block of the ring. Undefined if it is not known. */
+  headerOf(block: Partial<Pick<BlockId, "number">> & { readonly hash: string }, heads: Heads): KnownHeader | undefined {
     if (this.level !== "full" || this.#evidence.isOff("header")) {
       return undefined;
     }
-    return this.#headers.find(block, heads)?.logsBloom;
+    return this.#headers.find(block, heads);
   }
 
   /** Whether the receipts root of block receipts that are served is verified. */
@@ -391,6 +392,10 @@ export class Verifier {
         // The root of a header without a computed hash verifies nothing.
         receipts: this.verifiesReceipts() ? last.receipts : undefined,
       });
+    }
+    const known = isVerified ? findings.find((finding) => finding.known !== undefined)?.known : undefined;
+    if (known !== undefined) {
+      this.#headers.addHeader(known);
     }
     const hasFindings = findings.length > 0;
     const unknown = findings.flatMap((finding) => (finding.outcome === "partial" ? (finding.unknown ?? []) : []));
