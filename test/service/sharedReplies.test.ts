@@ -147,7 +147,8 @@ for (const origins of [1, 2]) {
         assert.deepEqual(await sendBatch(service, calls), await truthOf(calls), JSON.stringify(calls));
       }
     }
-    for (const { method } of large) {
+    // With two, the selection of a node may separate them.
+    for (const { method } of origins === 1 ? large : []) {
       assert.ok(
         batches.some((methods) => methods.length > 1 && methods.includes(method)),
         `${method} shared a request`,

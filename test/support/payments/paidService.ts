@@ -8,6 +8,9 @@ import { deployToken, NETWORK } from "./token.ts";
 /** The recipient of payments. */
 export const PAY_TO = "0x00000000000000000000000000000000000000aa";
 
+/** A facilitator that answers does so in this time, on a busy machine too. */
+const TIMES = { timeoutMs: 20_000, settleTimeoutMs: 20_000 };
+
 /** Starts a service that clients pay for, its node, a facilitator and a token on a development node. */
 export const startPaidService = async () => {
   const payer = new Payer();
@@ -22,12 +25,7 @@ export const startPaidService = async () => {
     network: NETWORK,
     asset: token.asset,
     price,
-    facilitator: {
-      url: facilitator.url,
-      headers: { authorization: "Bearer f-secret" },
-      timeoutMs: 500,
-      settleTimeoutMs: 1_000,
-    },
+    facilitator: { url: facilitator.url, headers: { authorization: "Bearer f-secret" }, ...TIMES },
   });
   const service = await createService({ nodes: [{ url: node.url }] }, { access: { payment: payment() } });
   return {
