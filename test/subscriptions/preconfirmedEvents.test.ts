@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import type { PendingExtension } from "../../src/core/view.ts";
 import { formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { createPendingBlock, type FakeTransaction, hashOfName } from "../support/builders/pendingBlock.ts";
@@ -99,6 +100,24 @@ test("a sealed block that the feed never sent comes before the pending blocks ab
   release();
   await rig.sentCount(4);
   assert.deepEqual(numbersOf(blocks()), [11, 12, 12, 13]);
+  rig.close();
+});
+
+test("a pending block that replaces one below the newest is sent, and a late message of one below is not", async () => {
+  const rig = createRig();
+  const blocks = await rig.subscribe("newFlashblocks");
+  const emit = (...extended: readonly PendingExtension[]) => rig.pending.emit({ extended });
+  const next = extension(createPendingBlock(12n, 0, [transaction("three")]), 0);
+  emit(extension(createPendingBlock(11n, 0, [transaction("one")]), 0), next);
+  emit(extension(createPendingBlock(11n, 1, [transaction("one"), transaction("two")]), 1));
+  emit(extension(createPendingBlock(11n, 1, [transaction("one"), transaction("two")]), 0, "logs"));
+  assert.deepEqual(numbersOf(blocks()), [11, 12], "subscribers have received the block above");
+  emit(extension(createPendingBlock(11n, 0, [transaction("four")]), 0));
+  emit(extension(createPendingBlock(11n, 1, [transaction("four"), transaction("one")]), 1));
+  assert.deepEqual(numbersOf(blocks()), [11, 12, 11, 11]);
+  emit(extension(createPendingBlock(12n, 0, [transaction("two")]), 0));
+  emit(extension(createPendingBlock(11n, 0, [transaction("five")]), 0), next);
+  assert.deepEqual(numbersOf(blocks()), [11, 12, 11, 11, 12, 11, 12]);
   rig.close();
 });
 
