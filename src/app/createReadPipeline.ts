@@ -48,8 +48,6 @@ export interface ReadPipeline {
   readonly negativeCache: NegativeCache;
   /** Undefined without Redis. */
   readonly sharedValues: SharedValues | undefined;
-  /** For what was learned of nodes: in Redis, or else on disk. */
-  readonly learnedValues: SharedValues | undefined;
   readonly keys: ChainKeys;
   /** Runs scripts on keys of this chain; undefined without Redis. */
   readonly runScript: RunScript | undefined;
@@ -118,6 +116,5 @@ export const createReadPipeline = (
     stateStore: new StateStore(cacheOptions, stated),
     ...{ keys, stated, negativeCache, sharedValues, runScript },
     maxScriptMs: SCRIPT_DEADLINES * (redis?.timeoutMs ?? 0),
-    learnedValues: sharedValues ?? (disk && valuesIn(disk, keys)),
   };
 };

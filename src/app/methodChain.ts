@@ -46,7 +46,6 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     // Half of the query's time: a node that does not respond leaves as much to a second one.
     rangeTimeoutMs: Math.ceil(config.upstream.timeoutMs / Math.min(2, upstreams.nodes.length)),
     store: pipeline.store,
-    sharedValues: pipeline.learnedValues,
     slots: shared.logSlots,
     memory: shared.budget,
     maxResponseBytes: maxResponseBytesOf(server),

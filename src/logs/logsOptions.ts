@@ -1,6 +1,5 @@
 import type { Clock } from "../core/clock.ts";
 import type { Node } from "../core/node.ts";
-import type { SharedValues } from "../core/sharedValues.ts";
 import type { FairGate } from "../limits/fairGate.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -13,8 +12,6 @@ export interface LogsOptions {
   readonly chain: string;
   readonly nodes: readonly Node[];
   readonly store: SegmentStore;
-  /** Other processes, or the next one, read the learned limits of nodes there; `undefined` without Redis and disk. */
-  readonly sharedValues?: SharedValues | undefined;
   /** Shared by all chains of the process. */
   readonly slots: FairGate<Node>;
   /** Timeout of one fetch range on one node. */

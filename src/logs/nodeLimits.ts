@@ -1,6 +1,5 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
-import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import { MAX_RANGE_BLOCKS, rangeBlocksFor } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
@@ -11,8 +10,6 @@ const HEADROOM = 0.93;
 const TARGET_RANGE_BYTES = 2 * 1024 * 1024;
 const MAX_FILTERS = 1_000;
 const FILTER_TTL_MS = 600_000;
-/** A provider may raise a limit: after this time other processes learn it again. */
-const SHARED_SECONDS = 86_400;
 
 /** Average number of logs and bytes a block, from recent responses to one filter. */
 interface Density {
@@ -20,12 +17,9 @@ interface Density {
   readonly bytes: number;
 }
 
-/**
- * The limits of the nodes of one chain, learned from their own errors and responses. Other processes read them
- * from Redis, or the next one from disk, so that they need no refused request.
- */
+/** The limits of the nodes of one chain, learned from their own errors and responses. */
 export class NodeLimits {
-  readonly #options: Pick<LogsOptions, "chain" | "nodes" | "sharedValues" | "telemetry">;
+  readonly #options: Pick<LogsOptions, "chain" | "nodes" | "telemetry">;
   /** By node. */
   readonly #learned = new Map<string, LearnedLimits>();
   /** By node and filter. */
@@ -33,26 +27,8 @@ export class NodeLimits {
   /** By filter. */
   readonly #densities = new LRUCache<string, Density>({ max: MAX_FILTERS, ttl: FILTER_TTL_MS });
 
-  constructor(options: Pick<LogsOptions, "chain" | "nodes" | "sharedValues" | "telemetry">) {
+  constructor(options: Pick<LogsOptions, "chain" | "nodes" | "telemetry">) {
     this.#options = options;
-  }
-
-  /** Reads the limits of nodes that were not asked for as many blocks yet. Never rejects. */
-  async load(blocks: number): Promise<void> {
-    const { nodes, sharedValues } = this.#options;
-    const untried = nodes.filter((node) => !this.#of(node).blocks.isTried(Math.min(blocks, MAX_RANGE_BLOCKS)));
-    if (sharedValues === undefined || untried.length === 0) {
-      return;
-    }
-    await Promise.all(
-      untried.map(async (node) => {
-        const saved = await sharedValues.get(sharedKey(node));
-        if (saved !== undefined) {
-          this.#of(node).restore(saved);
-          this.#report(node);
-        }
-      }),
-    );
   }
 
   lists(node: Node): { readonly addresses: number; readonly topics: number } {
@@ -101,7 +77,7 @@ export class NodeLimits {
     const { size } = learned.blocks;
     learned.blocks.recordSuccess(blocks);
     if (learned.blocks.size !== size) {
-      this.#share(node);
+      this.#report(node);
     }
     this.#searchOf(node, filterHash).recordSuccess(blocks);
     const previous = this.#densityOf(filterHash);
@@ -140,7 +116,7 @@ export class NodeLimits {
         search.recordSuccess(Number(range.to - range.from) + 1);
       }
     }
-    this.#share(node);
+    this.#report(node);
   }
 
   #of({ name }: Node): LearnedLimits {
@@ -164,31 +140,12 @@ export class NodeLimits {
     return created;
   }
 
-  #share(node: Node): void {
-    this.#report(node);
-    this.#options.sharedValues?.set(sharedKey(node), this.#of(node).save(), SHARED_SECONDS);
-  }
-
   #report(node: Node): void {
     const { chain, telemetry } = this.#options;
     const { size } = this.#of(node).blocks;
     telemetry.metrics.upstreamSpanLimit.set({ chain, node: node.name }, Number.isFinite(size) ? size : 0);
   }
 }
-
-const sharedKey = ({ name }: Node): string => `log-limits:${name}`;
-
-/** The limits of a node that are single numbers; Infinity if they are not known. */
-const NUMBERS = ["addresses", "topics", "results", "bytes"] as const;
-
-const parseFields = (bytes: Uint8Array): Fields => {
-  try {
-    const value = parseJson(bytes);
-    return isFields(value) ? value : {};
-  } catch {
-    return {};
-  }
-};
 
 /** The limits of one node for any filter. */
 class LearnedLimits {
@@ -197,38 +154,10 @@ class LearnedLimits {
   topics = Number.POSITIVE_INFINITY;
   results = Number.POSITIVE_INFINITY;
   bytes = Number.POSITIVE_INFINITY;
-
-  /** Formats the limits for another process. */
-  save(): Uint8Array {
-    const numbers = NUMBERS.filter((name) => Number.isFinite(this[name])).map((name) => [name, this[name]]);
-    return formatJson({ ...this.blocks.save(), ...Object.fromEntries(numbers) });
-  }
-
-  /** Reads the limits that another process saved. The lower of two numbers is used. */
-  restore(bytes: Uint8Array): void {
-    const saved = parseFields(bytes);
-    this.blocks.restore(saved);
-    for (const name of NUMBERS) {
-      const value = saved[name];
-      if (typeof value === "number" && value > 0) {
-        this[name] = Math.min(this[name], value);
-      }
-    }
-  }
 }
 
 /** If the bounds are closer than this factor, the search ends. */
 const CLOSE_ENOUGH = 1.15;
-
-/** A search that another process continues. */
-interface SavedSearch {
-  readonly declared?: number | undefined;
-  readonly lowerBound: number;
-  readonly upperBound?: number | undefined;
-}
-
-const isSize = (value: unknown): value is number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 
 /** Searches the largest size that a node accepts, between the largest success and the smallest failure. */
 class SizeSearch {
@@ -275,22 +204,5 @@ class SizeSearch {
   isTried(size: number): boolean {
     const isAccepted = this.#lowerBound * CLOSE_ENOUGH >= size;
     return isAccepted || this.#declared !== undefined || this.#upperBound !== Number.POSITIVE_INFINITY;
-  }
-
-  save(): SavedSearch {
-    const upperBound = Number.isFinite(this.#upperBound) ? this.#upperBound : undefined;
-    return { declared: this.#declared, lowerBound: this.#lowerBound, upperBound };
-  }
-
-  /** Continues a saved search. Does nothing if this process has found a limit, or if the values are not sizes. */
-  restore({ declared, lowerBound, upperBound }: Readonly<Record<keyof SavedSearch, unknown>>): void {
-    if (this.#declared !== undefined || Number.isFinite(this.#upperBound)) {
-      return;
-    }
-    this.#declared = isSize(declared) && declared > 0 ? declared : undefined;
-    this.#upperBound = isSize(upperBound) && upperBound > 0 ? upperBound : Number.POSITIVE_INFINITY;
-    if (isSize(lowerBound) && lowerBound < this.#upperBound) {
-      this.#lowerBound = Math.max(this.#lowerBound, lowerBound);
-    }
   }
 }

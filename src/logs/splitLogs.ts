@@ -63,7 +63,6 @@ export class SplitLogs {
     const onLate = () => collector.close(upstreamTimeout("The logs took too long; the fetched part is cached"));
     const timer = setTimeout(onLate, Math.max(0, context.deadlineMs - performance.now()));
     try {
-      await this.#limits.load(blocks);
       return await this.#respond(collector, ranges.length, context);
     } catch (error) {
       collector.close(error);

@@ -26,16 +26,6 @@ const createNode = (maxBlocks: number): FakeLogNode =>
 
 const sizesOf = ({ logsRequests }: FakeLogNode): number[] => logsRequests.map(({ from, to }) => to - from + 1);
 
-const sharedValues = () => {
-  const values = new Map<string, Uint8Array>();
-  return {
-    get: async (key: string) => values.get(key),
-    set: async (key: string, body: Uint8Array) => {
-      values.set(key, body);
-    },
-  };
-};
-
 const cases = [
   { name: "final blocks", blocks: range(37, 50_036) },
   { name: "final blocks and then recent ones up to the head", blocks: range(60_000, 109_999) },
@@ -61,18 +51,12 @@ for (const { name, blocks } of cases) {
 
   test(`50,000 unaligned blocks need 50 requests of a node that accepts 1,000: ${name}`, async () => {
     const node = createNode(1_000);
-    const values = sharedValues();
-    const split = createSplit([node], { sharedValues: values });
+    const split = createSplit([node]);
     const answer = await split.request(ANY, blocks, createContext({ heads: HEADS }));
     assert.deepEqual(await readLogs(answer), plainScan(CHAIN, ANY, blocks));
     const refused = sizesOf(node).filter((size) => size > 1_000);
     assert.equal(refused.length, 1, "one request finds the limit");
     assert.equal(node.logsRequests.length, 51);
-
-    const next = createNode(1_000);
-    const restarted = createSplit([next], { sharedValues: values });
-    await readLogs(await restarted.request(ANY, blocks, createContext({ heads: HEADS })));
-    assert.equal(next.logsRequests.length, 50, "a new process reads the limit from Redis");
   });
 }
 
