@@ -1,5 +1,5 @@
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
-import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
+import { MAX_EXECUTION_GAS } from "../evm/checks/forkNumbers.ts";
 import type { TransactionResult } from "../evm/engine.ts";
 import { OUT_OF_GAS } from "../evm/halts/haltText.ts";
 import type { Steps } from "../evm/reads/steppedRun.ts";

@@ -1,6 +1,6 @@
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import type { Address } from "../ethereum/hex.ts";
-import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
+import { MAX_EXECUTION_GAS } from "../evm/checks/forkNumbers.ts";
 import type { Engine, ExecutionContext, TransactionChecks, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import { TransactionError, type TransactionFault } from "../evm/transactionError.ts";

@@ -1,19 +1,16 @@
 import { isForkActive } from "../../ethereum/rules.ts";
 import type { ActiveRules } from "../engine.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import * as amsterdam from "./amsterdamGas.ts";
+import { type ForkNumbers, forkNumbers } from "./forkNumbers.ts";
 
-const TRANSACTION_GAS = 21_000n;
-const CREATION_GAS = 32_000n;
 const ZERO_BYTE_GAS = 4n;
 const BYTE_GAS = 16n;
 /** The cost before EIP-2028. */
 const OLD_BYTE_GAS = 68n;
-const PRICES = { ACCESS_ADDRESS_GAS: 2_400n, ACCESS_SLOT_GAS: 1_900n, AUTHORIZATION_GAS: 25_000n } as const;
 const INIT_CODE_WORD_GAS = 2n;
-const FLOOR_TOKEN_GAS = 10n;
-const TOKENS_OF_BYTE = 4n;
 const WORD_BYTES = 32;
+const ADDRESS_BYTES = 20n;
+const SLOT_BYTES = 32n;
 
 export interface IntrinsicGas {
   /** Charged before execution. */
@@ -24,7 +21,9 @@ export interface IntrinsicGas {
 
 /** Returns the intrinsic gas of a message. Source: Yellow Paper, 6.2; EIP-2028, EIP-2780, EIP-2930, EIP-3860, EIP-7623, EIP-7702. */
 export const intrinsicGas = (engine: ActiveRules, message: TransactionMessage): IntrinsicGas => {
-  const { input, to } = message;
+  const { rules } = engine;
+  const { input, to, accessList, authorizationList } = message;
+  const numbers = forkNumbers(rules);
   let zeros = 0;
   for (const byte of input) {
     if (byte === 0) {
@@ -33,24 +32,37 @@ export const intrinsicGas = (engine: ActiveRules, message: TransactionMessage): 
   }
   const zeroBytes = BigInt(zeros);
   const otherBytes = BigInt(input.length - zeros);
-  const isAmsterdam = engine.isActive(2780);
-  const prices = isAmsterdam ? amsterdam : PRICES;
-  let intrinsic = isAmsterdam ? amsterdam.accountsGas(message) : transactionGas(engine, message);
-  intrinsic +=
-    zeroBytes * ZERO_BYTE_GAS + otherBytes * (isForkActive(engine.rules, "istanbul") ? BYTE_GAS : OLD_BYTE_GAS);
+  let intrinsic = accountsGas(numbers, message, rules.fork === "chainstart" ? 0n : numbers.creationGas);
+  intrinsic += zeroBytes * ZERO_BYTE_GAS + otherBytes * (isForkActive(rules, "istanbul") ? BYTE_GAS : OLD_BYTE_GAS);
   if (to === null && engine.isActive(3860)) {
     intrinsic += BigInt(Math.ceil(input.length / WORD_BYTES)) * INIT_CODE_WORD_GAS;
   }
-  for (const { storageKeys } of message.accessList) {
-    intrinsic += prices.ACCESS_ADDRESS_GAS + BigInt(storageKeys.length) * prices.ACCESS_SLOT_GAS;
+  let accessBytes = 0n;
+  for (const { storageKeys } of accessList) {
+    const slots = BigInt(storageKeys.length);
+    intrinsic += numbers.accessAddressGas + slots * numbers.accessSlotGas;
+    accessBytes += ADDRESS_BYTES + slots * SLOT_BYTES;
   }
-  intrinsic += BigInt(message.authorizationList.length) * prices.AUTHORIZATION_GAS;
-  if (isAmsterdam) {
-    return { intrinsic, floor: amsterdam.floorGas(message) };
+  intrinsic += BigInt(authorizationList.length) * numbers.authorizationGas;
+  if (!engine.isActive(7623)) {
+    return { intrinsic, floor: 0n };
   }
-  const tokens = zeroBytes + otherBytes * TOKENS_OF_BYTE;
-  return { intrinsic, floor: engine.isActive(7623) ? TRANSACTION_GAS + tokens * FLOOR_TOKEN_GAS : 0n };
+  const floor =
+    accountsGas(numbers, message, numbers.floorCreationGas) +
+    zeroBytes * numbers.floorZeroByteGas +
+    otherBytes * numbers.floorByteGas +
+    accessBytes * numbers.floorAccessByteGas;
+  return { intrinsic, floor };
 };
 
-const transactionGas = ({ rules }: ActiveRules, { to }: TransactionMessage): bigint =>
-  to === null && rules.fork !== "chainstart" ? TRANSACTION_GAS + CREATION_GAS : TRANSACTION_GAS;
+/** Returns the gas for the accounts that every transaction accesses. Source: EIP-2780. */
+const accountsGas = (
+  { senderGas, recipientGas, valueGas }: ForkNumbers,
+  { from, to, value }: TransactionMessage,
+  creationGas: bigint,
+): bigint => {
+  if (to === null) {
+    return senderGas + creationGas;
+  }
+  return to === from ? senderGas : senderGas + recipientGas + (value > 0n ? valueGas : 0n);
+};

@@ -2,6 +2,7 @@ import type { ActiveRules, TransactionContext } from "../engine.ts";
 import { TransactionError } from "../transactionError.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { checksumAddress } from "./checksumAddress.ts";
+import { forkNumbers, MAX_EXECUTION_GAS } from "./forkNumbers.ts";
 import type { IntrinsicGas } from "./intrinsicGas.ts";
 
 // Each check throws TransactionError with geth's text. Source: geth, core/state_transition.go.
@@ -9,13 +10,6 @@ import type { IntrinsicGas } from "./intrinsicGas.ts";
 /** The largest nonce. An account with it cannot send (EIP-2681). */
 export const MAX_NONCE = 2n ** 64n - 1n;
 const UINT256 = 2n ** 256n;
-const MAX_INIT_CODE_BYTES = 49_152;
-/** EIP-7954 */
-const MAX_AMSTERDAM_INIT_CODE_BYTES = 131_072;
-/** The cap of a transaction's gas limit (EIP-7825). From Amsterdam on it is the cap of execution alone (EIP-8037). */
-export const MAX_EXECUTION_GAS = 16_777_216n;
-/** EIP-8037 */
-const MAX_TOTAL_GAS = 2n ** 32n - 1n;
 /** EIP-7594 */
 const MAX_BLOBS = 6;
 const KZG_VERSION = "0x01";
@@ -52,7 +46,7 @@ export const checkSender = (
   { engine, state, reads }: Pick<CheckContext, "engine" | "state" | "reads">,
   { from, gas }: TransactionMessage,
 ): void => {
-  const cap = engine.isActive(8037) ? MAX_TOTAL_GAS : MAX_EXECUTION_GAS;
+  const cap = forkNumbers(engine.rules).maxTransactionGas;
   if (engine.isActive(7825) && gas > cap) {
     throw new TransactionError("gasCap", `transaction gas limit too high (cap: ${cap}, tx: ${gas})`);
   }
@@ -174,7 +168,8 @@ export const checkLimits = (
   if (gas < floor) {
     throw new TransactionError("floorGas", `insufficient gas for floor data gas cost: have ${gas}, want ${floor}`);
   }
-  const limit = engine.isActive(7954) ? MAX_AMSTERDAM_INIT_CODE_BYTES : MAX_INIT_CODE_BYTES;
+  // EIP-3860: twice the size of code.
+  const limit = 2n * forkNumbers(engine.rules).maxCodeBytes;
   if (to === null && engine.isActive(3860) && input.length > limit) {
     throw new TransactionError("initCodeSize", `max initcode size exceeded: code size ${input.length} limit ${limit}`);
   }

@@ -1,6 +1,7 @@
 import { larger } from "../../ethereum/bigintOrder.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { isForkActive, type Rules } from "../../ethereum/rules.ts";
+import { forkNumbers } from "../checks/forkNumbers.ts";
 import {
   ADDRESS_COLLISION,
   CODE_TOO_LARGE,
@@ -135,9 +136,6 @@ const describeOutOfGas = (step: LastStep, halted: HaltedFrame, { rules, own }: P
   return isForkActive(rules, "berlin") ? formatPriceOutOfGas(halted, rules, own) : formatOutOfGas(halted);
 };
 
-/** EIP-170 and EIP-3860, and EIP-7954 from Amsterdam on. */
-const MAX_CODE_BYTES = 24_576n;
-const AMSTERDAM_MAX_CODE_BYTES = 65_536n;
 /** Position of the length among the operands of CREATE and CREATE2. The top is 0. */
 const INIT_CODE_LENGTH = 2;
 const CODE_BYTE_GAS = 200n;
@@ -145,15 +143,14 @@ const CODE_BYTE_GAS = 200n;
 /** Describes code that is too large. Before Amsterdam, geth charges for the code before it compares its size. */
 const describeSize = (code: number, step: LastStep, rules: Rules): string => {
   const halted = haltedFrame(step);
-  const isAmsterdam = isForkActive(rules, "amsterdam");
-  const limit = isAmsterdam ? AMSTERDAM_MAX_CODE_BYTES : MAX_CODE_BYTES;
+  const limit = forkNumbers(rules).maxCodeBytes;
   if (code === INIT_CODE_SIZE_LIMIT) {
     const size = `${INIT_CODE_TOO_LARGE}: code size ${step.stack[INIT_CODE_LENGTH]} limit ${2n * limit}`;
     return lacksConstantGas(halted, rules) ? OUT_OF_GAS : `${OUT_OF_GAS}: ${size}`;
   }
   const [offset = 0n, length = 0n] = step.stack;
   const left = halted.gasLeft - larger(memoryGas(wordsOf(offset + length)) - halted.highestMemCost, 0n);
-  if (step.firstOutputByte === FORMAT_BYTE || (!isAmsterdam && left < length * CODE_BYTE_GAS)) {
+  if (step.firstOutputByte === FORMAT_BYTE || (!isForkActive(rules, "amsterdam") && left < length * CODE_BYTE_GAS)) {
     return formatCodeStore(step.firstOutputByte);
   }
   return `${CODE_TOO_LARGE}: code size ${length} limit ${limit}`;

@@ -1,5 +1,6 @@
 import type { Address } from "../../ethereum/hex.ts";
 import { isForkActive, type Rules } from "../../ethereum/rules.ts";
+import { forkNumbers } from "../checks/forkNumbers.ts";
 import { calledAddress, inputsOf, memoryAccesses, nameOfUndefined, RETURNDATACOPY } from "./opcodes.ts";
 
 // geth's error texts. Source: geth, core/vm/errors.go.
@@ -97,13 +98,6 @@ export const formatCodeStore = (first: number | undefined): string =>
 
 const WRAPPED_OUT_OF_GAS = `${OUT_OF_GAS}: ${OUT_OF_GAS}`;
 const WARM_ACCESS_GAS = 100n;
-/** EIP-2929 */
-const COLD_ACCESS_GAS = 2_600n;
-/** EIP-8038 */
-const AMSTERDAM_COLD_ACCESS_GAS = 3_000n;
-const CREATE_GAS = 32_000n;
-/** EIP-8037 */
-const AMSTERDAM_CREATE_GAS = 12_000n;
 const SELFDESTRUCT_GAS = 5_000n;
 const SELFDESTRUCT = 0xff;
 const CREATES: ReadonlySet<number> = new Set([0xf0, 0xf5]);
@@ -125,7 +119,7 @@ const PRECOMPILES: ReadonlySet<bigint> = new Set([
 /** The gas that an opcode costs in any case, since Berlin. Only for opcodes with a price that can fail. */
 const constantGas = (opCode: number, rules: Rules): bigint => {
   if (CREATES.has(opCode)) {
-    return isForkActive(rules, "amsterdam") ? AMSTERDAM_CREATE_GAS : CREATE_GAS;
+    return forkNumbers(rules).createGas;
   }
   if (opCode === SELFDESTRUCT) {
     return SELFDESTRUCT_GAS;
@@ -153,7 +147,7 @@ const lacksColdAccess = (halted: HaltedFrame, rules: Rules, own: Address): boole
   if (address === undefined || address === BigInt(own) || PRECOMPILES.has(address)) {
     return false;
   }
-  const cold = isForkActive(rules, "amsterdam") ? AMSTERDAM_COLD_ACCESS_GAS : COLD_ACCESS_GAS;
+  const cold = forkNumbers(rules).coldAccessGas;
   return gasLeft < (opCode === SELFDESTRUCT ? SELFDESTRUCT_GAS + cold : cold);
 };
 
