@@ -55,22 +55,26 @@ const PASSING: ReadonlySet<NodeErrorKind> = new Set([
   "unreachable",
 ]);
 
-/** What a node reports for each of TAGS. */
-type Tags = readonly (BlockId | NodeError | undefined)[];
+type Tag = (typeof TAGS)[number];
+type TagResponse = BlockId | NodeError | undefined;
 
-/** A node that was asked, with its last response. */
-interface AskedNode {
+/** What a node reports for each of TAGS. */
+type Tags = readonly TagResponse[];
+
+/** A tag for which a node was asked, with its last response. */
+interface AskedTag {
+  readonly tag: Tag;
   readonly breaker: Breaker;
-  last: Tags;
+  last: TagResponse;
 }
 
-const readTags = async (node: UpstreamNode, signal: AbortSignal): Promise<Tags> => {
+const readTags = async (node: UpstreamNode, tags: readonly Tag[], signal: AbortSignal): Promise<Tags> => {
   try {
-    const blocks = await readBlocks(node, TAGS, blockScope(signal));
+    const blocks = await readBlocks(node, tags, blockScope(signal));
     return blocks.map((block) => (block instanceof NodeError ? block : block?.block));
   } catch (error) {
     const fault = error instanceof NodeError ? error : new NodeError("other", node.name, String(error));
-    return TAGS.map(() => fault);
+    return tags.map(() => fault);
   }
 };
 
@@ -122,7 +126,7 @@ class TagSupport {
 export class FinalityFollower {
   readonly #options: FinalityFollowerOptions;
   readonly #support = { safe: new TagSupport(), finalized: new TagSupport() };
-  readonly #asked = new Map<UpstreamNode, AskedNode>();
+  readonly #asked = new Map<UpstreamNode, readonly AskedTag[]>();
 
   constructor(options: FinalityFollowerOptions) {
     this.#options = options;
@@ -184,26 +188,36 @@ export class FinalityFollower {
     canonical.setTags({ safe, finalized });
   }
 
-  /** Reads the tags of a node. A node that returns errors is asked ever more seldom: in between, its last ones count. */
+  /** Reads the tags of a node. A tag that it answers with errors is read ever more seldom: in between, its last one counts. */
   async #tagsOf(node: UpstreamNode): Promise<Tags> {
     const { signal, clock } = this.#options;
     let asked = this.#asked.get(node);
     if (asked === undefined) {
-      asked = { breaker: new Breaker({ ...BACKOFF, nowMs: () => clock.nowMs() }), last: [] };
+      const nowMs = () => clock.nowMs();
+      asked = TAGS.map((tag) => ({ tag, breaker: new Breaker({ ...BACKOFF, nowMs }), last: undefined }));
       this.#asked.set(node, asked);
     }
-    const { breaker } = asked;
-    if (!breaker.available) {
-      return asked.last;
+    const due = asked.filter(({ breaker }) => breaker.available);
+    for (const { breaker } of due) {
+      breaker.begin();
     }
-    breaker.begin();
-    asked.last = await readTags(node, signal);
-    if (asked.last.some((tag) => tag instanceof NodeError && !NO_BLOCK.has(tag.kind))) {
-      breaker.failed();
-    } else {
-      breaker.succeeded();
+    const responses =
+      due.length === 0
+        ? []
+        : await readTags(
+            node,
+            due.map(({ tag }) => tag),
+            signal,
+          );
+    for (const [index, each] of due.entries()) {
+      each.last = responses[index];
+      if (each.last instanceof NodeError && !NO_BLOCK.has(each.last.kind)) {
+        each.breaker.failed();
+      } else {
+        each.breaker.succeeded();
+      }
     }
-    return asked.last;
+    return asked.map(({ last }) => last);
   }
 
   /** Returns the highest block that `required` origins report at or above, if it is above `before`. */

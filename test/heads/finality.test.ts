@@ -48,6 +48,33 @@ for (const isFirst of [true, false]) {
   }
 }
 
+for (const [failing, other] of [
+  ["safe", "finalized"],
+  ["finalized", "safe"],
+] as const) {
+  test(`${other} is read each 12 s although the node answers ${failing} with errors`, async (t) => {
+    let reads = 0;
+    const { clock, chain, heads } = await trackHeads(t, {
+      ...{ height: 60, nodes: 1 },
+      alter: ([node]) => {
+        failTag(node, failing);
+        const { send } = node ?? {};
+        if (node !== undefined && send !== undefined) {
+          node.send = (call, reach) => {
+            reads += call.params[0] === other ? 1 : 0;
+            return send(call, reach);
+          };
+        }
+      },
+    });
+    const active = () => heads.markActive();
+    await mineFor({ clock, chain }, 180_000, BLOCK_MS, active);
+    const before = reads;
+    await mineFor({ clock, chain }, 120_000, BLOCK_MS, active);
+    assert.ok(reads - before >= 9, `${reads - before} reads in two minutes`);
+  });
+}
+
 test("of three origins, two must report a block as final also while the third answers with an error", async (t) => {
   const { clock, chain, heads } = await trackHeads(t, {
     ...{ height: 60, nodes: 3 },
