@@ -1,19 +1,24 @@
 import type { HeaderFields, Heads } from "../core/heads.ts";
 import { nextBaseFee } from "../ethereum/blockFees.ts";
 import { isData, isQuantity, parseData } from "../ethereum/hex.ts";
-import { type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
+import { type ChainForks, isOpForkActive, newestRulesAt } from "../ethereum/rules.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 
-type FeeParent = Parameters<typeof nextBaseFee>[0] & { readonly number: bigint; readonly timestamp: bigint };
+interface FeeParent extends Omit<Parameters<typeof nextBaseFee>[0], "blobGasUsed"> {
+  readonly number: bigint;
+  readonly timestamp: bigint;
+  /** Undefined if the header or the message lacks it. */
+  readonly blobGasUsed: bigint | undefined;
+}
 
 const parentOf = (header: HeaderFields | undefined): FeeParent | undefined => {
-  const { number, timestamp, gasLimit, gasUsed, baseFeePerGas, blobGasUsed = "0x0", extraData } = header ?? {};
+  const { number, timestamp, gasLimit, gasUsed, baseFeePerGas, blobGasUsed, extraData } = header ?? {};
   return isQuantity(number) &&
     isQuantity(timestamp) &&
     isQuantity(gasLimit) &&
     isQuantity(gasUsed) &&
     isQuantity(baseFeePerGas) &&
-    isQuantity(blobGasUsed) &&
+    (blobGasUsed === undefined || isQuantity(blobGasUsed)) &&
     isData(extraData)
     ? {
         number: BigInt(number),
@@ -21,7 +26,7 @@ const parentOf = (header: HeaderFields | undefined): FeeParent | undefined => {
         gasLimit: BigInt(gasLimit),
         gasUsed: BigInt(gasUsed),
         baseFeePerGas: BigInt(baseFeePerGas),
-        blobGasUsed: BigInt(blobGasUsed),
+        blobGasUsed: blobGasUsed === undefined ? undefined : BigInt(blobGasUsed),
         extraData: parseData(extraData),
       }
     : undefined;
@@ -54,13 +59,18 @@ export class BaseFeeRule {
           ...environment,
           extraData: parseData(environment.extraData),
           gasUsed: commitments.gasUsed,
-          blobGasUsed: commitments.blobGasUsed ?? 0n,
+          blobGasUsed: commitments.blobGasUsed,
         })
       : undefined;
   };
 
+  /** Since Jovian, `blobGasUsed` counts. Without it, the base fee is not known. */
   #next(parent: FeeParent): bigint | undefined {
     const forks = this.#forks();
-    return forks && nextBaseFee(parent, newestRulesAt(forks, parent.number, parent.timestamp));
+    const rules = forks && newestRulesAt(forks, parent.number, parent.timestamp);
+    if (rules === undefined || (parent.blobGasUsed === undefined && isOpForkActive(rules, "jovian"))) {
+      return undefined;
+    }
+    return nextBaseFee({ ...parent, blobGasUsed: parent.blobGasUsed ?? 0n }, rules);
   }
 }

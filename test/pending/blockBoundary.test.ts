@@ -71,11 +71,15 @@ const EXTRA_DATA = "0x01000000fa0000000600000000000000ff" as const;
 const GAS_LIMIT = 30_000_000n;
 
 /** Creates a block of three messages. The gas of each is far from the target, so that each of them moves the base fee. */
-const feeBlock = (number: bigint, baseFeePerGas: bigint): readonly FeedMessage[] =>
+const feeBlock = (
+  number: bigint,
+  baseFeePerGas: bigint,
+  blobGasUsed: bigint | undefined = 0n,
+): readonly FeedMessage[] =>
   block(number, 3).map((message, index) => ({
     ...message,
     environment: message.environment && { ...message.environment, baseFeePerGas, extraData: EXTRA_DATA },
-    commitments: { ...message.commitments, gasUsed: BigInt(index + 1) * 9_000_000n },
+    commitments: { ...message.commitments, gasUsed: BigInt(index + 1) * 9_000_000n, blobGasUsed },
   }));
 
 const feeAfter = (baseFeePerGas: bigint, gasUsed: bigint): bigint =>
@@ -124,5 +128,12 @@ test("a base fee that does not follow from the block below shows that its last m
 test("a chain whose base fees do not follow the rule is not judged by them", async (t) => {
   const rig = await createFeeRig(t, false);
   await rig.send(...feeBlock(101n, 1_000_000n), ...feeBlock(102n, 123n));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
+});
+
+test("without blobGasUsed, which counts since Jovian, no message is taken for missing", async (t) => {
+  const rig = await createFeeRig(t, true);
+  // The data footprint of block 101 is above its gas, so that another base fee follows than from the gas alone.
+  await rig.send(...feeBlock(101n, 1_000_000n, undefined), ...feeBlock(102n, 123n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
 });
