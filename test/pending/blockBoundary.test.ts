@@ -74,12 +74,12 @@ const GAS_LIMIT = 30_000_000n;
 const feeBlock = (
   number: bigint,
   baseFeePerGas: bigint,
-  blobGasUsed: bigint | undefined = 0n,
+  footprint: Pick<FeedMessage["commitments"], "blobGasUsed"> = { blobGasUsed: 0n },
 ): readonly FeedMessage[] =>
   block(number, 3).map((message, index) => ({
     ...message,
     environment: message.environment && { ...message.environment, baseFeePerGas, extraData: EXTRA_DATA },
-    commitments: { ...message.commitments, gasUsed: BigInt(index + 1) * 9_000_000n, blobGasUsed },
+    commitments: { ...message.commitments, gasUsed: BigInt(index + 1) * 9_000_000n, ...footprint },
   }));
 
 const feeAfter = (baseFeePerGas: bigint, gasUsed: bigint): bigint =>
@@ -134,6 +134,6 @@ test("a chain whose base fees do not follow the rule is not judged by them", asy
 test("without blobGasUsed, which counts since Jovian, no message is taken for missing", async (t) => {
   const rig = await createFeeRig(t, true);
   // The data footprint of block 101 is above its gas, so that another base fee follows than from the gas alone.
-  await rig.send(...feeBlock(101n, 1_000_000n, undefined), ...feeBlock(102n, 123n));
+  await rig.send(...feeBlock(101n, 1_000_000n, { blobGasUsed: undefined }), ...feeBlock(102n, 123n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
 });
