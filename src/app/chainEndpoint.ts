@@ -38,7 +38,7 @@ const checkHeaders = (upgrade: Pick<InboundRequest, "caller" | "received">): voi
 
 /** Dispatches a body in the view of its request. Undefined: the chain has no head yet. */
 const dispatchIn = (
-  { dispatch, config }: Pick<ChainEndpointOptions, "dispatch" | "config">,
+  { dispatch, config, views }: Pick<ChainEndpointOptions, "dispatch" | "config" | "views">,
   body: Uint8Array,
   request: InboundRequest,
   context: Context | undefined,
@@ -46,6 +46,7 @@ const dispatchIn = (
   if (context === undefined) {
     return dispatch.refuse(body, request, noHead(config.name));
   }
+  views.recordCalls(body);
   return requiresProof(request) ? dispatch.proven(body, context) : dispatch.inView(body, context);
 };
 

@@ -102,7 +102,11 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
     read: internalCall(internal),
     provenEvents: createProvenEvents(options, internal),
     nodePending: {
-      isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
+      // It is asked only while there is a subscription to pending blocks or logs.
+      isServing: () => {
+        views.markPendingRead();
+        return upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node";
+      },
       read: internalCall({ ...internal, atPending: true }),
     },
     limits,

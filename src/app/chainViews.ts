@@ -79,6 +79,11 @@ export class ChainViews {
     return this.#pending?.view() ?? this.#sealedView();
   }
 
+  /** Records that a client has named `pending`: whether a node builds such a block is read only then. */
+  markPendingRead(): void {
+    this.#pending?.markRead();
+  }
+
   subscribe(listener: (change: PendingChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -2,6 +2,7 @@ import { Context, type ContextOptions, type InboundRequest } from "../core/conte
 import type { Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
+import { asBuffer } from "../json/jsonBytes.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
@@ -13,7 +14,7 @@ export interface RequestViewsOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
   readonly heads: Pick<Upstreams["heads"], "current" | "next" | "subscribe">;
-  readonly views: Pick<ChainViews, "view" | "subscribe">;
+  readonly views: Pick<ChainViews, "view" | "subscribe" | "markPendingRead">;
   readonly behind: Pick<HeadsBehind, "find" | "view">;
   /** Deadline of a request. */
   readonly timeoutMs: number;
@@ -24,6 +25,7 @@ export interface RequestViewsOptions {
   readonly metrics: Pick<Metrics, "minViews">;
 }
 
+const PENDING = Buffer.from('"pending"');
 const BYPASS: ContextOptions = { bypassCache: true };
 
 /** A backfill of the newest blocks takes less. */
@@ -92,6 +94,13 @@ export class RequestViews {
       : new Context(request, behind.view(actual.heads, confirmations), deadlineMs, {
           ...{ bypassCache: isBypass, behind: { confirmations, actual } },
         });
+  }
+
+  /** Records whether the calls of a body name `pending`. A call of which that is only data does no harm. */
+  recordCalls(body: Uint8Array): void {
+    if (asBuffer(body).includes(PENDING)) {
+      this.#options.views.markPendingRead();
+    }
   }
 
   /** Waits until the blocks that the client's confirmations need are read, as after a start. Undefined if they are. */

@@ -4,12 +4,8 @@ import type { RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 
-/** Prefetch stops if no client has read the newest block or its receipts in this time. Reads of state are no such read. */
-const RECENT_USE_MS = 30_000;
-
-/** Whether a response is a block or its receipts. */
-const isBlockRead = (blockField: RpcRequest["blockField"]): boolean =>
-  blockField === "hash" || blockField === "firstBlockHash";
+/** The methods of the requests that may be prefetched. */
+const PREFETCHED: ReadonlySet<string> = new Set(["eth_getBlockByNumber", "eth_getBlockReceipts"]);
 
 export interface HeadPrefetchOptions {
   /** Returns the requests that clients send most for a new head. */
@@ -23,15 +19,14 @@ export interface HeadPrefetchOptions {
 }
 
 /**
- * Wraps the cached source with the prefetch of each new head: receipts, and the block in the variants that clients use.
- * Clients that wait for the head then find it in the cache, or share the request in flight.
+ * Wraps the cached source with the prefetch of each new head: what clients read of the block before. That is its receipts, and the
+ * block in its two forms. Clients that wait for the head then find it in the cache, or share the request in flight.
  */
 export class HeadPrefetch implements RpcSource {
   readonly #source: RpcSource;
   readonly #options: HeadPrefetchOptions;
-  #lastUseMs = Number.NEGATIVE_INFINITY;
-  /** Time of the last use of each variant of the newest block, by canonical params (without the block). */
-  readonly #lastUses = new Map<string, number>();
+  /** What clients have read of the newest block, by canonical params (without the block). */
+  readonly #read = new Set<string>();
 
   constructor(source: RpcSource, options: HeadPrefetchOptions) {
     this.#source = source;
@@ -45,14 +40,15 @@ export class HeadPrefetch implements RpcSource {
 
   /** Prefetches the new head. Call it on every change of heads. */
   onChange({ heads, to }: HeadChange): void {
-    if (to.length === 0 || performance.now() - this.#lastUseMs > RECENT_USE_MS) {
+    if (to.length === 0 || this.#read.size === 0) {
       return;
     }
     const { requestsOf, contextOf, log } = this.#options;
     const { receipts, block, fullBlock } = requestsOf(heads);
-    const variants = [block, fullBlock].filter((request) => this.#isInUse(request));
+    const wanted = [receipts, block, fullBlock].filter(({ canonicalParams }) => this.#read.has(canonicalParams));
+    this.#read.clear();
     const context = contextOf(heads);
-    for (const request of [receipts, ...(variants.length > 0 ? variants : [block])]) {
+    for (const request of wanted) {
       Promise.try(() => this.#source.request(request, context)).catch((err: unknown) => {
         // The next client's request retries.
         log.debug({ err, method: request.method }, "head prefetch failed");
@@ -60,17 +56,9 @@ export class HeadPrefetch implements RpcSource {
     }
   }
 
-  #recordUse({ block, canonicalParams, blockField }: RpcRequest, { view }: Context): void {
-    if (block === undefined || block.number !== view.heads.latest.number || !isBlockRead(blockField)) {
-      return;
+  #recordUse({ method, block, canonicalParams }: RpcRequest, { view }: Context): void {
+    if (block !== undefined && block.number === view.heads.latest.number && PREFETCHED.has(method)) {
+      this.#read.add(canonicalParams);
     }
-    this.#lastUseMs = performance.now();
-    if (blockField === "hash") {
-      this.#lastUses.set(canonicalParams, this.#lastUseMs);
-    }
-  }
-
-  #isInUse({ canonicalParams }: RpcRequest): boolean {
-    return performance.now() - (this.#lastUses.get(canonicalParams) ?? Number.NEGATIVE_INFINITY) <= RECENT_USE_MS;
   }
 }

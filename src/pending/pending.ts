@@ -49,6 +49,11 @@ export class Pending {
     return publication.current;
   }
 
+  /** Records that a client has named `pending`. */
+  markRead(): void {
+    this.#parts.probe.markRead();
+  }
+
   /** Calls the listener synchronously with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void {
     return this.#parts.publication.subscribe(listener);

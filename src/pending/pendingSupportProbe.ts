@@ -24,6 +24,8 @@ export class PendingSupportProbe {
   readonly #options: NodeProbeOptions;
   #buildsPending = false;
   #usedAtMs = Number.NEGATIVE_INFINITY;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  #isKnown = false;
   #probedHead: bigint | undefined;
 
   constructor(options: NodeProbeOptions) {
@@ -43,9 +45,15 @@ export class PendingSupportProbe {
     this.#usedAtMs = this.#options.now();
   }
 
-  /** Probes once a block, while views are used: an idle chain causes no requests. */
+  /** Records that a client has named `pending`. */
+  markRead(): void {
+    this.#readAtMs = this.#options.now();
+  }
+
+  /** Probes at the first head, and then once a block while clients name `pending`. */
   refresh(head: bigint): void {
-    if (head !== this.#probedHead && this.isInUse()) {
+    const isRead = this.#options.now() - this.#readAtMs < RECENTLY_USED_MS;
+    if (head !== this.#probedHead && (isRead || !this.#isKnown)) {
       void this.#probe(head);
     }
   }
@@ -55,6 +63,7 @@ export class PendingSupportProbe {
     try {
       const block = await this.#options.read("eth_getBlockByNumber", ["pending", false]);
       const buildsPending = isAbove(block, head);
+      this.#isKnown = true;
       if (buildsPending === this.#buildsPending) {
         return;
       }

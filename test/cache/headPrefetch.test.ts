@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { HeadPrefetch } from "../../src/cache/headPrefetch.ts";
 import type { HeadChange, Heads } from "../../src/core/heads.ts";
-import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { blockOf, createHeads } from "../support/builders/heads.ts";
 import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
@@ -10,22 +9,20 @@ import { countingSource, createContext, createRequest, createResponse } from "..
 const { log } = createTelemetry({ level: "silent" });
 
 const requestsOf = ({ latest }: Heads) => {
-  const at = (canonicalParams: string, blockField: RpcRequest["blockField"]) =>
-    createRequest({ retention: "recent", block: latest, canonicalParams, ...(blockField && { blockField }) });
-  return { receipts: at("receipts", "firstBlockHash"), block: at("block", "hash"), fullBlock: at("full", "hash") };
+  const at = (method: string, canonicalParams: string) =>
+    createRequest({ method, retention: "recent", block: latest, canonicalParams });
+  return {
+    receipts: at("eth_getBlockReceipts", "receipts"),
+    block: at("eth_getBlockByNumber", "block"),
+    fullBlock: at("eth_getBlockByNumber", "full"),
+  };
 };
 
 const changeTo = (latest: number): HeadChange => ({ heads: createHeads({ latest }), from: [], to: [blockOf(latest)] });
 
-/** Returns the parts of block 11 that are prefetched after requests at block 10, `agoMs` before. */
-const fetchedAfter = (
-  t: TestContext,
-  requested: readonly ("receipts" | "block" | "fullBlock")[],
-  agoMs: number,
-): string[] => {
-  let nowMs = 1_000_000;
-  t.mock.method(performance, "now", () => nowMs);
-  const fetched: string[] = [];
+/** Returns the parts of blocks 11 and 12 that are prefetched after requests at block 10. */
+const fetchedAfter = (requested: readonly ("receipts" | "block" | "fullBlock")[]): string[][] => {
+  let fetched: string[] = [];
   const source = countingSource(({ canonicalParams }) => {
     fetched.push(canonicalParams);
     if (fetched.length === 1) {
@@ -38,27 +35,23 @@ const fetchedAfter = (
   for (const name of requested) {
     Promise.try(() => warm.request(requestsOf(heads)[name], createContext({ heads }))).catch(() => {});
   }
-  fetched.length = 0;
-  nowMs += agoMs;
-  warm.onChange({ ...changeTo(10), to: [] });
-  warm.onChange(changeTo(11));
-  t.mock.restoreAll();
-  return fetched;
+  const prefetched = (change: HeadChange): string[] => {
+    fetched = [];
+    warm.onChange(change);
+    return fetched;
+  };
+  assert.deepEqual(prefetched({ ...changeTo(10), to: [] }), []);
+  return [prefetched(changeTo(11)), prefetched(changeTo(12))];
 };
 
-test("receipts and block of a new head are prefetched if clients read the newest block in the last 30 s", (t) => {
-  assert.deepEqual(fetchedAfter(t, ["receipts"], 29_000), ["receipts", "block"]);
-  assert.deepEqual(fetchedAfter(t, ["receipts"], 31_000), []);
-  assert.deepEqual(fetchedAfter(t, [], 0), []);
+test("what clients read of a block is prefetched of the next one, and not of the one after that", () => {
+  assert.deepEqual(fetchedAfter(["receipts"]), [["receipts"], []]);
+  assert.deepEqual(fetchedAfter(["fullBlock"]), [["full"], []]);
+  assert.deepEqual(fetchedAfter(["fullBlock", "block", "receipts"]), [["receipts", "block", "full"], []]);
+  assert.deepEqual(fetchedAfter([]), [[], []]);
 });
 
-test("the block is prefetched in the requested forms", (t) => {
-  assert.deepEqual(fetchedAfter(t, ["fullBlock"], 0), ["receipts", "full"]);
-  assert.deepEqual(fetchedAfter(t, ["block", "fullBlock"], 0), ["receipts", "block", "full"]);
-});
-
-test("reads of state at the newest block prefetch nothing", async (t) => {
-  t.mock.method(performance, "now", () => 1_000_000);
+test("reads of state at the newest block prefetch nothing", async () => {
   const source = countingSource(() => createResponse("{}"));
   const heads = createHeads({ latest: 10 });
   const warm = new HeadPrefetch(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });

@@ -1,29 +1,30 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { formatQuantity } from "../../src/ethereum/hex.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { type IndexedChain, indexBlock, startIndexedChain } from "../support/servers/indexedChain.ts";
 import { createService } from "../support/servers/service.ts";
 
 /** No block is due meanwhile. */
 const BLOCK_TIME_MS = 60_000;
+const FAST_BLOCKS_MS = 200;
 const BLOCKS = 150;
 const INDEXED = 30;
 const LOGS_OF = ["eth_getLogs", "eth_getBlockReceipts", "eth_getBlockByHash"];
 
-const start = async (t: Parameters<typeof startIndexedChain>[0], prices: "alchemy" | "infura") => {
-  const indexed = await startIndexedChain(t, BLOCKS);
-  const { url } = await createServiceOf(t, indexed, prices);
-  return { ...indexed, url };
-};
-
-const createServiceOf = async (
-  t: Parameters<typeof startIndexedChain>[0],
-  { url }: Pick<IndexedChain, "url">,
+const start = async (
+  t: TestContext,
   prices: "alchemy" | "infura",
-) => {
-  const options = { blockTimeMs: BLOCK_TIME_MS, forks: "prague" as const };
-  const service = await createService({ nodes: [{ url }], ...options }, { usage: { prices } });
+  blockTimeMs = BLOCK_TIME_MS,
+): Promise<IndexedChain> => {
+  const indexed = await startIndexedChain(t, BLOCKS);
+  const service = await createService(
+    { nodes: [{ url: indexed.url }], blockTimeMs, forks: "prague" },
+    { usage: { prices } },
+  );
   t.after(() => service.close());
-  return service;
+  return { ...indexed, url: service.url };
 };
 
 const countsOf = ({ calls }: Pick<IndexedChain, "calls">, names: readonly string[]) =>
@@ -65,4 +66,44 @@ test("logs that the bloom of a read block excludes cost nothing", async (t) => {
     eth_getBlockReceipts: 0,
     eth_getBlockByHash: 0,
   });
+});
+
+/** The calls by which forebay follows the head, and fills the block ring. Their number depends on time. */
+const FOLLOWING = /^(eth_chainId|eth_getBlockByNumber( (latest|safe|finalized))?)$/;
+
+/** Reads of new heads what \`read\` reads. Returns the calls for them, but for the first. */
+const followHeads = async (
+  { chain, calls, url }: IndexedChain,
+  heads: number,
+  read: (number: number) => Promise<unknown>,
+): Promise<Readonly<Record<string, number>>> => {
+  const follow = async (): Promise<void> => {
+    await chain.mine(1);
+    const { number } = chain.head;
+    const isServed = async () => Number((await rpc(url, "eth_blockNumber", [])).body.result) === number;
+    await until(isServed, "the head is served");
+    await read(number);
+  };
+  await follow();
+  calls.clear();
+  for (let head = 0; head < heads; head++) {
+    await follow();
+  }
+  return Object.fromEntries([...calls].filter(([name]) => !FOLLOWING.test(name)).toSorted());
+};
+
+const HEADS = 6;
+
+test("an indexer at the head costs each block and its receipts once", async (t) => {
+  const indexed = await start(t, "alchemy", FAST_BLOCKS_MS);
+  assert.deepEqual(await followHeads(indexed, HEADS, (number) => indexBlock(indexed.url, number)), {
+    eth_getBlockByHash: HEADS,
+    eth_getBlockReceipts: HEADS,
+  });
+});
+
+test("a client that reads only blocks at the head costs no receipts", async (t) => {
+  const indexed = await start(t, "alchemy", FAST_BLOCKS_MS);
+  const read = (number: number) => rpc(indexed.url, "eth_getBlockByNumber", [formatQuantity(number), true]);
+  assert.deepEqual(await followHeads(indexed, HEADS, read), { eth_getBlockByHash: HEADS });
 });
