@@ -39,7 +39,7 @@ const areReceiptsCheap = ({ state }: ChainConfig): boolean => {
   return unitsOf("eth_getBlockReceipts") <= unitsOf("eth_getLogs");
 };
 
-const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
+const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): SplitLogs =>
   new SplitLogs({
     chain: config.name,
     nodes: upstreams.nodes,
@@ -59,12 +59,13 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
   });
 
 const createChainFilters = (
-  { config, shared, filters, pipeline: { runScript, reads } }: MethodChainOptions,
-  logs: Chain["logs"],
+  { config, shared, filters, pipeline: { runScript, reads, store } }: MethodChainOptions,
+  logs: SplitLogs,
 ): Chain["filters"] => {
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return new PolledFilters({
     logs,
+    store,
     parentHashOf: parentHashOf(reads),
     blocksBelow: blocksByNumber(reads),
     local: filters,

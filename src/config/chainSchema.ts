@@ -159,7 +159,7 @@ const logs = z.strictObject({
   maxTopics: count(1_000).describe("Maximum of topics in one position"),
   maxFilters: count(1_000).describe("Maximum of polled filters of one client"),
   maxFilterBytes: count(64 * 1024 * 1024).describe(
-    "Maximum of bytes of one client's polled filters, and of its subscriptions; a log filter counts its text and 64 KiB",
+    "Maximum of bytes of one client's polled filters, and of its subscriptions: the text of each",
   ),
 });
 

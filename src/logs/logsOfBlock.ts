@@ -1,4 +1,5 @@
 import type { Context } from "../core/context.ts";
+import type { BlockId } from "../core/heads.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
@@ -57,6 +58,12 @@ export class LogsOfBlock {
     };
   }
 
+  /** Caches the logs of a recent block that were read as part of a range: nodes forget a block that was replaced. */
+  keep(filter: LogFilter, block: BlockId, bytes: Uint8Array): void {
+    const key = blockKey(hashFilter(canonicalLogFilter(filter)), block.hash);
+    this.#options.store.set(key, bytes, "recent", block);
+  }
+
   async #fetch(hash: Hash, filter: LogFilter, context: FetchContext): Promise<FetchedLogs> {
     const { nodes, verifier } = this.#options;
     const ofReceipts = await this.#fetchReceipts({ hash }, filter, context);
@@ -75,6 +82,11 @@ export class LogsOfBlock {
     return this.#fetchLogs(range, context);
   }
 }
+
+const UNKNOWN_BLOCK = "unknown block";
+
+/** Whether no node has the block whose logs were requested. */
+export const isUnknownBlock = (error: unknown): boolean => error instanceof RpcError && error.message === UNKNOWN_BLOCK;
 
 /** Reads the header from the first node that has it. Throws if no node has it. */
 const findHeader = async (nodes: readonly Node[], hash: Hash, context: Context): Promise<Header> => {
@@ -95,7 +107,7 @@ const findHeader = async (nodes: readonly Node[], hash: Hash, context: Context):
     }
   }
   // The block is unknown only if all nodes have answered.
-  throw lastError ?? new RpcError(CODES.SERVER, "unknown block");
+  throw lastError ?? new RpcError(CODES.SERVER, UNKNOWN_BLOCK);
 };
 
 interface Header {

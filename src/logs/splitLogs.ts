@@ -1,4 +1,5 @@
 import type { Context } from "../core/context.ts";
+import type { BlockId } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
@@ -51,6 +52,11 @@ export class SplitLogs {
     return "blockHash" in blocks
       ? this.#logsOfBlock.request(blocks.blockHash, filter, context)
       : this.#requestRange(filter, blocks, context);
+  }
+
+  /** Caches the logs of a recent block, in the form of `joinLogs`. */
+  keep(filter: LogFilter, block: BlockId, bytes: Uint8Array): void {
+    this.#logsOfBlock.keep(filter, block, bytes);
   }
 
   async #requestRange(filter: LogFilter, range: BlockRange, context: Context): Promise<RpcResponse> {

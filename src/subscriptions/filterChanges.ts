@@ -1,74 +1,32 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
+import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import type { Hash } from "../ethereum/hex.ts";
+import { smaller } from "../ethereum/bigintOrder.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { asText, formatJson } from "../json/jsonBytes.ts";
 import { readWhole } from "../jsonrpc/response.ts";
-import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { SegmentStore } from "../logs/cachedSegments.ts";
+import { isUnknownBlock } from "../logs/logsOfBlock.ts";
 import { formatList, joinLogs } from "../logs/mergeLogs.ts";
 import { scanLogs } from "../logs/scanLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
-import {
-  BlocksBelow,
-  type BlocksReader,
-  canonicalBlocks,
-  type FilterChain,
-  type FilterStep,
-  filterStep,
-  unknownBlock,
-  withAddedFrom,
-} from "./filterChain.ts";
-import {
-  type FilterAdvance,
-  type FilterCursor,
-  type FilterStore,
-  finalizedNumber,
-  type ReportedBlock,
-} from "./filterStore.ts";
-
-/** A filter, the store that has it, and its state at the start of a poll. */
-export interface StoredFilter {
-  readonly id: string;
-  readonly store: FilterStore;
-  readonly cursor: FilterCursor;
-}
+import { type BlocksReader, CanonicalChain, unreadableBlocks } from "./canonicalChain.ts";
+import { createNonce, type Filter } from "./filterStore.ts";
+import { MAX_REPLACED_BLOCKS, type ParentHashReader, type Reorganisation, ReplacedBlocks } from "./replacedBlocks.ts";
 
 /** The result of one poll. */
 interface FilterChange {
   readonly response: RpcResponse;
-  /** The step to store. `undefined` if there is no new block. */
-  readonly advance: FilterAdvance | undefined;
-}
-
-interface ReadLogs {
-  readonly response: RpcResponse;
-  /** The logs of the added blocks, in the form of `joinLogs`. */
-  readonly added: Uint8Array;
+  /** The filter after it. `undefined` if it is the same. */
+  readonly next: Filter | undefined;
 }
 
 const encoder = new TextEncoder();
 const NO_LOGS = new Uint8Array();
 
-/** Throws the error of a poll that cannot read the filter's store. */
-export const throwUnreadable = (cause: unknown): never => {
-  throw new RpcError(CODES.INTERNAL, "the filter's state cannot be read now: poll again", {
-    status: 503,
-    retryAfterSeconds: 1,
-    cause,
-  });
-};
-
 const localResponse = (body: Uint8Array): RpcResponse => ({ body, status: { hit: "local" } });
-
-const countOf = (range: BlockRange | undefined): number => (range ? Number(range.to - range.from) + 1 : 0);
-
-/** Whether replaced blocks below the reported ones may have had logs. A log filter that missed many blocks does not store them. */
-const hasHole = ({ stayed, gone: [first] }: FilterStep): boolean => {
-  const last = stayed.at(-1);
-  return last !== undefined && first !== undefined && first.number > last.number + 1n;
-};
 
 /** Limits a range of new blocks to the filter's own bounds. */
 const withinBounds = (range: BlockRange | undefined, { blocks }: LogQuery): BlockRange | undefined => {
@@ -92,157 +50,134 @@ const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
   header: (at) => (at === number ? undefined : heads.header(at)),
 });
 
-/** Reads a filter's logs of one block by its hash. */
-const readBlockLogs = async (logs: Pick<SplitLogs, "request">, query: LogQuery, block: BlockId, context: Context) => {
-  const view = { heads: withoutBlock(block, context.view.heads) };
-  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, context.with({ view })));
-};
-
-/** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
-type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | undefined>;
-
-/** The reads of a filter's poll besides those of logs. */
 export interface FilterReads {
+  readonly logs: Pick<SplitLogs, "request" | "keep">;
+  readonly store: SegmentStore;
   readonly parentHashOf: ParentHashReader;
   /** Reads blocks that the block ring does not have. */
   readonly blocksBelow: BlocksReader;
 }
 
-/** A filter that is older than the block ring has few reported blocks. A reorganisation may go this far below them. */
-const MAX_BLOCKS_BELOW = 64;
-
 /** Reads the changes of polled filters. */
 export class FilterChanges {
-  readonly #logs: Pick<SplitLogs, "request">;
   readonly #reads: FilterReads;
-  readonly #below: BlocksBelow;
+  readonly #replaced: ReplacedBlocks;
 
-  constructor(logs: Pick<SplitLogs, "request">, reads: FilterReads) {
-    this.#logs = logs;
+  constructor(reads: FilterReads) {
     this.#reads = reads;
-    this.#below = new BlocksBelow(reads.blocksBelow);
+    this.#replaced = new ReplacedBlocks(reads.store, reads.parentHashOf);
   }
 
-  /**
-   * Reads the changes that a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime,
-   * and `incomplete` if it is not known which blocks the filter has missed.
-   */
-  async read(filter: StoredFilter, context: Context): Promise<FilterChange | "incomplete" | undefined> {
-    const { id, store, cursor } = filter;
-    const { query, last, version } = cursor;
-    const { heads } = context.view;
-    // Blocks below a canonical block are canonical too.
-    const isCanonical = last !== undefined && heads.at(last.number)?.hash === last.hash;
-    const reported = isCanonical ? [last] : await store.reported(id, version).catch(throwUnreadable);
-    if (reported === undefined) {
-      return undefined;
-    }
-    const chain = await this.#chainOf(reported, query, context);
-    if (chain === undefined) {
-      return "incomplete";
-    }
-    const step = await this.#withBlocksBelow(filterStep(reported, chain), chain, context);
-    const blocks = step?.added ? canonicalBlocks(step.added, chain) : [];
-    if (step === undefined || hasHole(step) || (query === undefined && blocks.length < countOf(step.added))) {
-      return "incomplete";
-    }
-    const { response, added } = query
-      ? await this.#readLogs(query, step, context)
-      : { response: localResponse(formatJson(blocks.map(({ hash }) => hash))), added: NO_LOGS };
-    if (step.gone.length === 0 && blocks.length === 0) {
-      return { response, advance: undefined };
-    }
-    const advance = {
-      from: version,
-      stayed: isCanonical ? undefined : step.stayed.length,
-      added: withRemovableLogs(blocks, added, finalizedNumber(heads)),
-      finalized: finalizedNumber(heads),
-    };
-    return { response, advance };
+  /** The filter of a client that has reported nothing. */
+  begin(query: LogQuery | undefined, { view: { heads }, caller: { clientId } }: Context): Filter {
+    this.#replaced.remember(heads);
+    const { number, hash } = heads.latest;
+    return { clientId, query, cursor: { number, hash }, since: number, nonce: createNonce() };
   }
 
-  /**
-   * Returns the view's chain, with the blocks below the ring that decide about the reported ones. A block ring that began again
-   * lacks them. If they are too many, the result is undefined. But a log filter then needs its last block alone: logs are read
-   * for any range.
-   */
-  async #chainOf(
-    reported: readonly BlockId[],
-    query: LogQuery | undefined,
-    context: Context,
-  ): Promise<FilterChain | undefined> {
+  /** Reads the changes that a filter has not reported yet. Returns `undefined` if they are not all known any more. */
+  async read(filter: Filter, context: Context): Promise<FilterChange | undefined> {
+    const { cursor, query, since } = filter;
     const { heads } = context.view;
-    const unknown = unknownBlock(reported, heads);
-    if (unknown === undefined) {
-      return heads;
+    const { number: to, hash } = heads.latest;
+    this.#replaced.remember(heads);
+    if (cursor.number > to || cursor.hash === hash) {
+      // Another replica may have reported newer blocks than this view has.
+      return { response: localResponse(formatList([])), next: undefined };
     }
-    const { number, hash } = unknown;
-    const chain = await this.#below.extend(heads, number, context);
-    if (chain !== undefined) {
-      return unknownBlock(reported, chain) ? this.#below.extend(chain, reported[0]?.number ?? number, context) : chain;
-    }
-    if (query === undefined) {
+    const chain = new CanonicalChain(context, this.#reads.blocksBelow);
+    const reorganisation = (await this.#isFarBelow(filter, context))
+      ? { gone: [], fork: cursor.number }
+      : await this.#replaced.find(cursor, chain, context);
+    if (reorganisation === undefined) {
       return undefined;
+    }
+    const { fork } = reorganisation;
+    const response =
+      query === undefined
+        ? await readHashes({ from: fork + 1n, to }, chain)
+        : await this.#readLogs(query, reorganisation, since, context);
+    const next = { ...filter, cursor: { number: to, hash }, since: smaller(since, fork), nonce: createNonce() };
+    return response && { response, next };
+  }
+
+  /** Whether the cursor of a log filter is canonical, although too many blocks are between it and the block ring to read them. */
+  async #isFarBelow({ query, cursor: { number, hash } }: Filter, context: Context): Promise<boolean> {
+    if (query === undefined || number >= context.view.heads.oldest) {
+      return false;
     }
     const [block] = await this.#reads.blocksBelow({ from: number, to: number }, context);
     if (block === undefined) {
-      throw unavailable("the last block of the last poll cannot be read now: poll again");
+      throw unreadableBlocks();
     }
-    return block.hash === hash ? heads : undefined;
+    return block.hash === hash;
   }
 
-  /**
-   * If a reorganisation replaced all reported blocks, it may have replaced blocks below them too. Adds their successors.
-   * Returns undefined if the first replaced block is not found.
-   */
-  async #withBlocksBelow(step: FilterStep, chain: FilterChain, context: Context): Promise<FilterStep | undefined> {
-    let below = step.stayed.length === 0 ? step.gone[0] : undefined;
-    if (below === undefined) {
-      return step;
+  async #readLogs(
+    query: LogQuery,
+    { gone, fork }: Reorganisation,
+    since: bigint,
+    context: Context,
+  ): Promise<RpcResponse | undefined> {
+    const { heads } = context.view;
+    const reported = gone.filter(({ number }) => number > since && withinBounds({ from: number, to: number }, query));
+    const removed = await this.#readRemoved(query, reported, context);
+    if (removed === undefined) {
+      return undefined;
     }
-    for (let count = 0; count < MAX_BLOCKS_BELOW && below.number > 0n; count++) {
-      const number: bigint = below.number - 1n;
-      const hash: Hash | undefined = await this.#reads.parentHashOf(below.hash, context);
-      const canonical = chain.at(number);
-      if (hash === undefined || canonical === undefined) {
-        return undefined;
+    const range = withinBounds({ from: fork + 1n, to: heads.latest.number }, query);
+    if (range === undefined) {
+      return localResponse(formatList(removed));
+    }
+    const response = await this.#reads.logs.request(query.filter, range, context);
+    const logs = await readFilterLogs(response);
+    this.#keep(query, range, logs, heads);
+    return { ...response, body: formatList([...removed, logs]) };
+  }
+
+  /** Caches the logs of each block that a reorganisation can replace. */
+  #keep({ filter }: LogQuery, { from, to }: BlockRange, logs: Uint8Array, heads: Heads): void {
+    const byHash = Map.groupBy(scanLogs(logs), ({ hash }) => hash);
+    const end = to - BigInt(MAX_REPLACED_BLOCKS);
+    for (let number = to; number >= from && number > end && number > (heads.finalized?.number ?? -1n); number--) {
+      const block = heads.at(number);
+      if (block !== undefined) {
+        this.#reads.logs.keep(filter, block, joinLogs(byHash.get(block.hash) ?? []));
       }
-      if (canonical.hash === hash) {
-        return withAddedFrom(step, below.number, chain);
-      }
-      below = { number, hash };
     }
-    return below.number === 0n ? withAddedFrom(step, 0n, chain) : undefined;
   }
 
-  async #readLogs(query: LogQuery, step: FilterStep, context: Context): Promise<ReadLogs> {
-    const removed = await this.#readRemoved(query, step.gone, context);
-    const range = withinBounds(step.added, query);
-    const response = range && (await this.#logs.request(query.filter, range, context));
-    const added = response ? await readFilterLogs(response) : NO_LOGS;
-    return { response: { ...(response ?? localResponse(added)), body: formatList([...removed, added]) }, added };
-  }
-
-  /** Returns the reported logs of blocks that are no longer canonical, with `removed: true`. */
+  /** Returns the reported logs of replaced blocks, with `removed: true`. Undefined if no cache and no node has those of a block. */
   async #readRemoved(
     query: LogQuery,
-    gone: readonly ReportedBlock[],
+    gone: readonly BlockId[],
     context: Context,
-  ): Promise<readonly Uint8Array[]> {
+  ): Promise<readonly Uint8Array[] | undefined> {
     const removed: Uint8Array[] = [];
     for (const block of gone) {
-      if (block.logs === undefined) {
-        continue;
+      const view = { heads: withoutBlock(block, context.view.heads) };
+      const logs = await this.#reads.logs
+        .request(query.filter, { blockHash: block.hash }, context.with({ view, bypassCache: false }))
+        .then(readFilterLogs, throwUnlessUnknown);
+      if (logs === undefined) {
+        return undefined;
       }
-      const hasLogs = block.logs.length > 0;
-      const logs = hasLogs ? block.logs : await readBlockLogs(this.#logs, query, block, context);
-      if (logs.length > 0) {
-        removed.push(markRemoved(logs));
-      }
+      removed.push(logs.length > 0 ? markRemoved(logs) : NO_LOGS);
     }
     return removed;
   }
 }
+
+const throwUnlessUnknown = (error: unknown): undefined => {
+  if (!isUnknownBlock(error) && !(error instanceof NodeError && error.kind === "missingData")) {
+    throw error;
+  }
+};
+
+const readHashes = async (range: BlockRange, chain: CanonicalChain): Promise<RpcResponse | undefined> => {
+  const hashes = await chain.hashes(range);
+  return hashes && localResponse(formatJson(hashes));
+};
 
 /** Reads the logs of a response to its end, in the form of `joinLogs`. */
 const readFilterLogs = async ({ body }: RpcResponse): Promise<Uint8Array> => joinLogs(scanLogs(await readWhole(body)));
@@ -251,13 +186,4 @@ const readFilterLogs = async ({ body }: RpcResponse): Promise<Uint8Array> => joi
 const markRemoved = (logs: Uint8Array): Uint8Array => {
   const parsed: readonly object[] = JSON.parse(asText(formatList([logs])));
   return encoder.encode(parsed.map((log) => `,${JSON.stringify({ ...log, removed: true })}`).join(""));
-};
-
-/** Returns the blocks with their logs. Leaves out logs that a reorganisation cannot remove. */
-const withRemovableLogs = (blocks: readonly BlockId[], logs: Uint8Array, finalized: bigint): ReportedBlock[] => {
-  const byHash = Map.groupBy(scanLogs(logs), ({ hash }) => hash);
-  return blocks.map((block) => {
-    const ofBlock = block.number > finalized ? byHash.get(block.hash) : undefined;
-    return { ...block, logs: ofBlock && joinLogs(ofBlock) };
-  });
 };

@@ -1,33 +1,21 @@
 import { networkOf } from "../limits/fairShares.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
-import {
-  FILTER_EXPIRY_MS,
-  type FilterAdvance,
-  type FilterCursor,
-  type FilterStore,
-  formatQuery,
-  MAX_FILTER_BLOCKS,
-  MAX_FILTER_BYTES,
-  type NewFilter,
-  type ReportedBlock,
-  weightOfQuery,
-} from "./filterStore.ts";
+import { FILTER_EXPIRY_MS, type Filter, type FilterStore, formatQuery } from "./filterStore.ts";
 
 export interface LocalFiltersOptions {
   readonly maxPerClient: number;
   readonly maxBytesPerClient: number;
-  /** Counts queries, blocks and logs of filters. Default: they are not counted. */
+  /** Counts the bytes of filters. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   readonly maxFilters?: number;
   readonly expiryMs?: number;
   readonly nowMs?: () => number;
 }
 
-interface Filter extends Pick<NewFilter, "clientId" | "query"> {
-  readonly version: number;
+interface LocalFilter {
+  readonly filter: Filter;
   /** Bytes that count towards the limit of the client. */
   readonly weight: number;
-  readonly blocks: readonly ReportedBlock[];
   readonly expiresAtMs: number;
   readonly use: MemoryUse | undefined;
 }
@@ -50,7 +38,7 @@ class FilterCounts {
     return this.#clients.get(clientId) ?? { count: 0, weight: 0 };
   }
 
-  add({ clientId, weight }: Pick<Filter, "clientId" | "weight">, by: 1 | -1): void {
+  add({ filter: { clientId }, weight }: Pick<LocalFilter, "filter" | "weight">, by: 1 | -1): void {
     const before = this.of(clientId);
     const count = before.count + by;
     if (count === 0) {
@@ -82,45 +70,15 @@ class FilterCounts {
   }
 }
 
-const NO_ROOM = new Uint8Array();
-
-/** Returns the blocks without the logs for which there is no room. */
-const withinBytes = (blocks: readonly ReportedBlock[], maxBytes: number): ReportedBlock[] => {
-  let bytes = 0;
-  return blocks.map((block) => {
-    const { length } = block.logs ?? NO_ROOM;
-    if (bytes + length > maxBytes) {
-      return { ...block, logs: NO_ROOM };
-    }
-    bytes += length;
-    return block;
-  });
-};
-
-/** Returns the filter after a poll. Evicts blocks that no reorganisation can remove. */
-const advanceFilter = (filter: Filter, { stayed, added, finalized }: FilterAdvance): Filter => {
-  const blocks = [...filter.blocks.slice(0, stayed), ...added]
-    .filter(({ number }, at, { length }) => number > finalized || at === length - 1)
-    .slice(-MAX_FILTER_BLOCKS);
-  return { ...filter, version: filter.version + 1, blocks: withinBytes(blocks, MAX_FILTER_BYTES) };
-};
-
-/** Objects of a filter and of its blocks in memory. */
-const FILTER_BYTES = 1_024;
-const BLOCK_BYTES = 256;
-
-/** Bytes in memory. A parsed query is larger than its text. */
-const heldBytes = ({ query, weight, blocks }: Pick<Filter, "query" | "weight" | "blocks">): number =>
-  FILTER_BYTES +
-  (query === undefined ? 0 : 2 * (weight - MAX_FILTER_BYTES)) +
-  blocks.reduce((sum, { logs }) => sum + BLOCK_BYTES + (logs?.length ?? 0), 0);
+/** Objects of a filter in memory. A parsed query is larger than its text. */
+const FILTER_BYTES = 1_280;
 
 /** Stores filters in this process. Another replica does not have them. */
 export class LocalFilters implements FilterStore {
   readonly #options: LocalFiltersOptions;
   readonly #nowMs: () => number;
   /** In the order of their expiry. */
-  readonly #filters = new Map<string, Filter>();
+  readonly #filters = new Map<string, LocalFilter>();
   readonly #counts = new FilterCounts();
 
   constructor(options: LocalFiltersOptions) {
@@ -128,50 +86,43 @@ export class LocalFilters implements FilterStore {
     this.#nowMs = options.nowMs ?? Date.now;
   }
 
-  async add(id: string, { clientId, query, blocks }: NewFilter): Promise<boolean> {
+  async add(id: string, filter: Filter): Promise<boolean> {
     const { maxPerClient, maxBytesPerClient, maxFilters = MAX_FILTERS, memory } = this.#options;
+    const { clientId, query } = filter;
     this.#find(id);
     const own = this.#counts.of(clientId);
-    const weight = weightOfQuery(formatQuery(query));
+    const weight = formatQuery(query).length;
     if (own.count >= maxPerClient || own.weight + weight > maxBytesPerClient) {
       return false;
     }
     const use = memory?.open("filters", clientId);
-    const filter = { clientId, query, blocks, weight, version: 0, expiresAtMs: 0, use };
-    if (use?.trySet(heldBytes(filter)) === false) {
+    if (use?.trySet(FILTER_BYTES + 2 * weight) === false) {
       return false;
     }
     if (this.#filters.size >= maxFilters && !this.#evictFor(clientId)) {
       use?.end();
       return false;
     }
-    this.#counts.add(filter, 1);
-    this.#store(id, filter);
+    const added = { filter, weight, expiresAtMs: 0, use };
+    this.#counts.add(added, 1);
+    this.#store(id, added);
     return true;
   }
 
-  async read(id: string): Promise<FilterCursor | undefined> {
-    const filter = this.#find(id);
-    if (filter === undefined) {
-      return undefined;
+  async read(id: string): Promise<Filter | undefined> {
+    const found = this.#find(id);
+    if (found !== undefined) {
+      this.#store(id, found);
     }
-    this.#store(id, filter);
-    return { query: filter.query, version: String(filter.version), last: filter.blocks.at(-1) };
+    return found?.filter;
   }
 
-  async reported(id: string, version: string): Promise<readonly ReportedBlock[] | undefined> {
-    const filter = this.#find(id);
-    return String(filter?.version) === version ? filter?.blocks : undefined;
-  }
-
-  async advance(id: string, advance: FilterAdvance): Promise<boolean> {
-    const filter = this.#find(id);
-    if (filter === undefined || String(filter.version) !== advance.from) {
+  async replace(id: string, from: Filter, to: Filter): Promise<boolean> {
+    const found = this.#find(id);
+    if (found?.filter.nonce !== from.nonce) {
       return false;
     }
-    const advanced = advanceFilter(filter, advance);
-    const hasRoom = filter.use?.trySet(heldBytes(advanced)) !== false;
-    this.#store(id, hasRoom ? advanced : { ...advanced, blocks: withinBytes(advanced.blocks, 0) });
+    this.#store(id, { ...found, filter: to });
     return true;
   }
 
@@ -180,7 +131,7 @@ export class LocalFilters implements FilterStore {
   }
 
   /** Evicts expired filters, then returns the filter with this id. */
-  #find(id: string): Filter | undefined {
+  #find(id: string): LocalFilter | undefined {
     const atMs = this.#nowMs();
     for (const [each, { expiresAtMs }] of this.#filters) {
       if (expiresAtMs > atMs) {
@@ -191,7 +142,7 @@ export class LocalFilters implements FilterStore {
     return this.#filters.get(id);
   }
 
-  #store(id: string, filter: Filter): void {
+  #store(id: string, filter: LocalFilter): void {
     const { expiryMs = FILTER_EXPIRY_MS } = this.#options;
     this.#filters.delete(id);
     this.#filters.set(id, { ...filter, expiresAtMs: this.#nowMs() + expiryMs });
@@ -203,7 +154,7 @@ export class LocalFilters implements FilterStore {
     const oldest =
       network === undefined
         ? undefined
-        : this.#filters.entries().find(([, filter]) => networkOf(filter.clientId) === network);
+        : this.#filters.entries().find(([, { filter }]) => networkOf(filter.clientId) === network);
     return oldest !== undefined && this.#remove(oldest[0]);
   }
 

@@ -4,14 +4,11 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Hex } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { SplitLogs } from "../logs/splitLogs.ts";
-import { canonicalBlocks } from "./filterChain.ts";
-import { FilterChanges, type FilterReads, type StoredFilter, throwUnreadable } from "./filterChanges.ts";
-import type { FilterStore } from "./filterStore.ts";
+import { FilterChanges, type FilterReads } from "./filterChanges.ts";
+import type { Filter, FilterStore } from "./filterStore.ts";
 import { createKeyedQueue } from "./serialQueue.ts";
 
 export interface FiltersOptions extends FilterReads {
-  readonly logs: Pick<SplitLogs, "request">;
   /** The filters of this process. */
   readonly local: FilterStore;
   /** The filters of all replicas that share a Redis. While it fails, new filters are local. */
@@ -22,8 +19,6 @@ export interface FiltersOptions extends FilterReads {
   readonly onLocal?: (error: unknown) => void;
 }
 
-/** A new filter counts this many blocks below the head as reported, so that a later poll finds the fork of a reorganisation. */
-const REPORTED_BLOCKS = 64n;
 /** A poll is repeated this often if another replica answers a poll at the same time. */
 const MAX_ATTEMPTS = 5;
 
@@ -40,6 +35,22 @@ const throwTooMany = (): never => {
 
 const createReplica = (): string => (0x10000000 + (randomBytes(4).readUInt32BE() % 0xf0000000)).toString(16);
 
+/** Throws the error of a poll that cannot read the filter's store. */
+const throwUnreadable = (cause: unknown): never => {
+  throw new RpcError(CODES.INTERNAL, "the filter's state cannot be read now: poll again", {
+    status: 503,
+    retryAfterSeconds: 1,
+    cause,
+  });
+};
+
+/** A filter, and the store that has it. */
+interface StoredFilter {
+  readonly id: string;
+  readonly store: FilterStore;
+  readonly filter: Filter;
+}
+
 /** The filters of one chain that clients poll. */
 export class PolledFilters {
   readonly #options: FiltersOptions;
@@ -51,7 +62,7 @@ export class PolledFilters {
   constructor(options: FiltersOptions) {
     this.#options = options;
     this.#replica = options.replica ?? createReplica();
-    this.#changes = new FilterChanges(options.logs, options);
+    this.#changes = new FilterChanges(options);
   }
 
   newLogFilter(query: LogQuery, context: Context): Promise<Hex> {
@@ -76,7 +87,7 @@ export class PolledFilters {
 
   /** Returns the query of a log filter. Throws RpcError for any other id. */
   async query(id: unknown): Promise<LogQuery> {
-    const { query } = (await this.#find(id)).cursor;
+    const { query } = (await this.#find(id)).filter;
     if (query === undefined) {
       throw notFound();
     }
@@ -93,11 +104,10 @@ export class PolledFilters {
     return (await local.remove(key)) || ((await shared?.remove(key).catch(throwUnreadable)) ?? false);
   }
 
-  async #add(query: LogQuery | undefined, { view: { heads }, caller: { clientId } }: Context): Promise<Hex> {
+  async #add(query: LogQuery | undefined, context: Context): Promise<Hex> {
     const { local, shared, onLocal } = this.#options;
     const id = this.#createId();
-    const blocks = canonicalBlocks({ from: heads.latest.number - REPORTED_BLOCKS, to: heads.latest.number }, heads);
-    const filter = { clientId, query, blocks };
+    const filter = this.#changes.begin(query, context);
     const isShared = await shared?.add(id, filter).catch((error: unknown) => {
       onLocal?.(error);
       return undefined;
@@ -121,9 +131,9 @@ export class PolledFilters {
     const { local, shared } = this.#options;
     const key = id.toLowerCase();
     for (const store of shared === undefined ? [local] : [local, shared]) {
-      const cursor = await store.read(key).catch(throwUnreadable);
-      if (cursor !== undefined) {
-        return { id: key, store, cursor };
+      const filter = await store.read(key).catch(throwUnreadable);
+      if (filter !== undefined) {
+        return { id: key, store, filter };
       }
     }
     throw notFound();
@@ -131,20 +141,14 @@ export class PolledFilters {
 
   async #poll(id: string, context: Context): Promise<RpcResponse> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const filter = await this.#find(id);
+      const { id: key, store, filter } = await this.#find(id);
       const change = await this.#changes.read(filter, context);
       if (change === undefined) {
-        continue;
-      }
-      if (change === "incomplete") {
-        await filter.store.remove(filter.id).catch(throwUnreadable);
+        await store.remove(key).catch(throwUnreadable);
         throw notFound();
       }
-      const { response, advance } = change;
-      if (advance === undefined) {
-        return response;
-      }
-      if (await filter.store.advance(filter.id, advance).catch(throwUnreadable)) {
+      const { response, next } = change;
+      if (next === undefined || (await store.replace(key, filter, next).catch(throwUnreadable))) {
         return response;
       }
     }

@@ -8,6 +8,7 @@ import { table } from "../../src/methods/table.ts";
 import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { PolledFilters } from "../../src/subscriptions/polledFilters.ts";
 import { OwnHashes } from "../../src/verification/checkHeader.ts";
+import { createMemoryStore } from "../logs/memoryStore.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
 
@@ -48,7 +49,8 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   pendingNumber: "same",
   logs,
   filters: new PolledFilters({
-    logs,
+    logs: { request: (...query) => logs.request(...query), keep: () => {} },
+    store: createMemoryStore(),
     parentHashOf: async () => undefined,
     blocksBelow: async () => [],
     local: new LocalFilters({ maxPerClient: 9, maxBytesPerClient: 1_000_000 }),

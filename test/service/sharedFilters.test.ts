@@ -92,17 +92,17 @@ describe("filters that replicas share", { concurrency: 3 }, () => {
     });
     const { admin } = redis;
     try {
-      await until(async () => (await admin.keys("*:filter1:*")).length === 1, "its filter is made");
+      await until(async () => (await admin.keys("*:filter2:*")).length === 1, "its filter is made");
       for (let at = 1; at <= EVENTS; at++) {
         sent.push(await transfer(BigInt(at)));
         await until(() => seen.length >= at - 1, "it keeps up");
       }
       await until(() => seen.length >= EVENTS, "all have come");
-      assert.equal((await admin.keys("*:filter1:*")).length, 1, "it polled one filter");
+      assert.equal((await admin.keys("*:filter2:*")).length, 1, "it polled one filter");
     } finally {
       unwatch();
       // Until the removal of its filter is answered, viem goes on polling.
-      await until(async () => (await admin.keys("*:filter1:*")).length === 0, "its filter is removed");
+      await until(async () => (await admin.keys("*:filter2:*")).length === 0, "its filter is removed");
     }
     assert.deepEqual(seen, sent);
     assert.deepEqual(errors, []);
@@ -142,7 +142,7 @@ describe("filters that replicas share", { concurrency: 3 }, () => {
     await collect(6);
     assert.notEqual(collected[5]?.removed, true);
 
-    const [key = ""] = await admin.keys("*:filter1:*");
+    const [key = ""] = await admin.keys("*:filter2:*");
     assert.ok((await admin.pttl(key)) > 290_000);
     await admin.pexpire(key, 1);
     await until(async () => (await admin.exists(key)) === 0, "it expires");

@@ -6,10 +6,11 @@ import { PolledFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createSplit } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
+import { createMemoryStore } from "../logs/memoryStore.ts";
 import { createContext } from "../support/builders/request.ts";
 
 /** Every second block has one log. */
-export const logs = Array.from({ length: 60 }, (_, at) =>
+const logs = Array.from({ length: 60 }, (_, at) =>
   at % 2 === 0 ? [{ address: fakeAddress(at % 3), topics: [fakeTopic(at)], data: "0x" as const }] : [],
 );
 export const chain = createFakeChain(logs);
@@ -30,8 +31,14 @@ export const missing = { code: -32000, message: "filter not found" };
 
 const REPLICA = "1234abcd";
 
-/** One replica in front of a separate node. `reads`: the numbers of the blocks below the ring that were read. */
-export const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
+/**
+ * One replica in front of a separate node. `reads`: the numbers of the blocks below the ring that were read. `cache` is that of
+ * all replicas that share it.
+ */
+export const createReplica = (
+  stores: { readonly local?: FilterStore; readonly shared?: FilterStore },
+  cache = createMemoryStore(),
+) => {
   const node = createFakeLogNode({ chain });
   const { local = new LocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES }), shared } = stores;
   const parentHashOf = async (hash: string) => [...chain, ...fork].find((block) => block.hash === hash)?.parentHash;
@@ -42,7 +49,15 @@ export const createReplica = (stores: { readonly local?: FilterStore; readonly s
     return numbers.flatMap((number) => node.options.chain[number] ?? []);
   };
   const filters = new PolledFilters({
-    ...{ logs: createSplit([node]), parentHashOf, blocksBelow, local, shared, replica: REPLICA },
+    ...{
+      logs: createSplit([node], { store: cache }),
+      store: cache,
+      parentHashOf,
+      blocksBelow,
+      local,
+      shared,
+      replica: REPLICA,
+    },
   });
-  return { node, filters, reads };
+  return { node, filters, reads, cache };
 };

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
+import { type FilterStore, formatQuery } from "../../src/subscriptions/filterStore.ts";
 import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { ANY, range, readLogs } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, plainScan } from "../logs/fakeChain.ts";
 import { createContext } from "../support/builders/request.ts";
 import { until } from "../support/clients/until.ts";
-import { at, chain, createReplica, fork, logs, MAX_BYTES, missing, query } from "./filterReplica.ts";
+import { at, chain, createReplica, fork, MAX_BYTES, missing, query } from "./filterReplica.ts";
 import { startRedisFilters } from "./redisFilters.ts";
 
 const localStore = async (_: TestContext, maxPerClient = 100, maxBytesPerClient = MAX_BYTES): Promise<FilterStore> =>
@@ -54,15 +54,12 @@ for (const [name, createStore] of [
     assert.deepEqual(await readLogs(await filters.changes(blockFilter, begun)), hashes(chain, 45, 52));
     assert.equal(reads.length, 7);
     assert.deepEqual(await readLogs(await filters.changes(logFilter, begun)), plainScan(chain, ANY, range(45, 52)));
-    assert.equal(reads.length, 7, "filters share the blocks that were read");
+    assert.equal(reads.length, 8, "a log filter needs its last block alone");
     // The block ring began again after a reorganisation of reported blocks.
     const replaced = ringOf(fork, 58, 40);
     assert.deepEqual(await readLogs(await filters.changes(blockFilter, replaced)), hashes(fork, 48, 58));
-    const gone = plainScan(chain, ANY, range(48, 52)).map((log) => ({ ...log, removed: true }));
-    assert.deepEqual(await readLogs(await filters.changes(logFilter, replaced)), [
-      ...gone,
-      ...plainScan(fork, ANY, range(48, 58)),
-    ]);
+    // Logs of blocks that the ring never had are not cached, and the node has forgotten them.
+    await assert.rejects(filters.changes(logFilter, replaced), missing);
     const read = reads.length;
     assert.deepEqual(await readLogs(await filters.changes(blockFilter, ringOf(fork, 59, 59))), hashes(fork, 59, 59));
     assert.equal(reads.length, read, "nothing is read for a block ring that has the last reported block");
@@ -102,6 +99,35 @@ for (const [name, createStore] of [
     const gone = plainScan(chain, ANY, range(48, 51)).map((log) => ({ ...log, removed: true }));
     assert.deepEqual(await ask(fork, 53), [...gone, ...plainScan(fork, ANY, range(48, 53))]);
     assert.deepEqual(await ask(fork, 59), plainScan(fork, ANY, range(54, 59)));
+  });
+
+  test(`${name}: logs from before the filter are never removed, and those that it reported in their place are`, async (t) => {
+    const { node, filters } = await create(t);
+    const id = await filters.newLogFilter(query(), at(chain, 52));
+    const ask = async (blocks: readonly FakeBlock[], latest: number) => {
+      node.options.chain = blocks;
+      return readLogs(await filters.changes(id, at(blocks, latest)));
+    };
+    assert.deepEqual(await ask(fork, 53), plainScan(fork, ANY, range(48, 53)));
+    const gone = plainScan(fork, ANY, range(48, 53)).map((log) => ({ ...log, removed: true }));
+    assert.deepEqual(await ask(chain, 54), [...gone, ...plainScan(chain, ANY, range(48, 54))]);
+  });
+
+  test(`${name}: a poll in a view that is older than the last one reports nothing, and changes nothing`, async (t) => {
+    const { node, filters } = await create(t);
+    const [logFilter, blockFilter] = [
+      await filters.newLogFilter(query(), at(chain, 44)),
+      await filters.newBlockFilter(at(chain, 44)),
+    ];
+    for (const id of [logFilter, blockFilter]) {
+      node.options.chain = chain;
+      await filters.changes(id, at(chain, 52));
+      assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 50))), []);
+      // A replaced block cannot be told from a view that lags until the new branch is as long.
+      assert.deepEqual(await readLogs(await filters.changes(id, at(fork, 51))), []);
+      node.options.chain = fork;
+      assert.notDeepEqual(await readLogs(await filters.changes(id, at(fork, 52))), []);
+    }
   });
 
   test(`${name}: a filter's bounds`, async (t) => {
@@ -146,8 +172,8 @@ for (const [name, createStore] of [
   });
 
   test(`${name}: filters of one client are limited in bytes, and block filters weigh nothing`, async (t) => {
-    // A log filter counts its text and 64 KiB.
-    const { filters } = await create(t, 100, 3 * 65_536 + 1_000);
+    const weight = formatQuery(query()).length;
+    const { filters } = await create(t, 100, 3.5 * weight);
     const add = (clientId = "client") => filters.newLogFilter(query(), at(chain, 50, clientId));
     const [id] = [await add(), await add(), await add()];
     await assert.rejects(add(), { status: 503 });
@@ -203,24 +229,28 @@ test("in this process: filters expire, and another replica does not know them", 
   await assert.rejects(filters.changes(id, context), missing);
 });
 
-test("removed logs that were not stored are read by block hash", async (t) => {
-  const data = `0x${"ab".repeat(300_000)}` as const;
-  const large = createFakeChain(logs.map((list) => list.map((log) => ({ ...log, data }))));
-  const other = createFakeChain(logs.slice(48), { base: large.slice(0, 48), fork: "other" });
+test("removed logs that the cache has lost are read by block hash, and the filter ends if no node has them", async (t) => {
   for (const stores of [{}, { shared: await startRedisFilters(t) }]) {
-    const { node, filters } = createReplica(stores);
-    node.options.chain = large;
-    const id = await filters.newLogFilter(query(), at(large, 44));
-    await filters.changes(id, at(large, 52));
-    // The node still has the old blocks by their hashes.
-    node.options.chain = [...other, ...large.slice(48)];
-    node.options.head = 59;
-    const isOld = (log: unknown) => large.slice(48).some(({ hash }) => JSON.stringify(log).includes(hash));
-    node.options.change = (list, { byHash }) => (byHash ? list : list.filter((log) => !isOld(log)));
-    const gone = plainScan(large, ANY, range(48, 52)).map((log) => ({ ...log, removed: true }));
-    assert.deepEqual(await readLogs(await filters.changes(id, at(other, 53))), [
-      ...gone,
-      ...plainScan(other, ANY, range(48, 53)),
-    ]);
+    for (const isForgotten of [false, true]) {
+      const { node, filters, cache } = createReplica(stores);
+      const id = await filters.newLogFilter(query(), at(chain, 44));
+      await filters.changes(id, at(chain, 52));
+      cache.entries.clear();
+      // The node may still have the old blocks by their hashes.
+      node.options.chain = isForgotten ? fork : [...fork, ...chain.slice(48)];
+      node.options.head = 59;
+      const isOld = (log: unknown) => chain.slice(48).some(({ hash }) => JSON.stringify(log).includes(hash));
+      node.options.change = (list, { byHash }) => (byHash ? list : list.filter((log) => !isOld(log)));
+      if (isForgotten) {
+        await assert.rejects(filters.changes(id, at(fork, 53)), missing);
+        assert.equal(await filters.uninstall(id), false);
+        continue;
+      }
+      const gone = plainScan(chain, ANY, range(48, 52)).map((log) => ({ ...log, removed: true }));
+      assert.deepEqual(await readLogs(await filters.changes(id, at(fork, 53))), [
+        ...gone,
+        ...plainScan(fork, ANY, range(48, 53)),
+      ]);
+    }
   }
 });

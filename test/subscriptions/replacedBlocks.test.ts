@@ -8,6 +8,7 @@ import { PolledFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createSplit, readLogs } from "../logs/askLogs.ts";
 import { fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
+import { createMemoryStore } from "../logs/memoryStore.ts";
 import { createContext, createResponse } from "../support/builders/request.ts";
 import { at, chain, fork, MAX_BYTES, missing } from "./filterReplica.ts";
 
@@ -24,7 +25,9 @@ const createBlockReads = (errors: NodeError[]): RpcSource => ({
 });
 
 /** No poll of these tests needs a block by number. */
-const readsOf = (reads: RpcSource) => ({ parentHashOf: parentHashOf(reads), blocksBelow: async () => [] });
+const readsOf = (reads: RpcSource) => ({
+  ...{ parentHashOf: parentHashOf(reads), blocksBelow: async () => [], store: createMemoryStore() },
+});
 
 for (const kind of ["timeout", "rateLimited", "unreachable", "otherBranch", "unverified"] as const) {
   test(`a poll fails if a replaced block cannot be read now (${kind}), and the next poll has all events`, async () => {

@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RunScript } from "../../src/core/sharedValues.ts";
-import { ADVANCE_FILTER, CREATE_FILTER } from "../../src/subscriptions/sharedFilters.ts";
+import { CREATE_FILTER, REPLACE_FILTER } from "../../src/subscriptions/sharedFilters.ts";
 import { ANY, range, readLogs } from "../logs/askLogs.ts";
 import { type FakeBlock, plainScan } from "../logs/fakeChain.ts";
+import { createMemoryStore } from "../logs/memoryStore.ts";
 import { at, chain, createReplica, fork, missing, query } from "./filterReplica.ts";
 import { startRedisFilters } from "./redisFilters.ts";
 
 test("concurrent polls of one filter at two replicas return each log once, also across a reorganisation", async (t) => {
   const shared = await startRedisFilters(t);
-  const replicas = [createReplica({ shared }), createReplica({ shared })];
+  const cache = createMemoryStore();
+  const replicas = [createReplica({ shared }, cache), createReplica({ shared }, cache)];
   const [first] = replicas;
   assert.ok(first);
   const id = await first.filters.newLogFilter(query(), at(chain, 44));
@@ -36,13 +38,13 @@ test("concurrent polls of one filter at two replicas return each log once, also 
   assert.deepEqual(sorted(seen), sorted(expected));
 });
 
-test("an advance that Redis executes after its poll failed has no effect, so that the next poll has the events", async (t) => {
+test("a step that Redis executes after its poll failed has no effect, so that the next poll has the events", async (t) => {
   const late: (() => Promise<unknown>)[] = [];
   let isPaused = false;
   const wrap =
     (run: RunScript): RunScript =>
     (lua, key, args) => {
-      if (!isPaused || lua !== ADVANCE_FILTER) {
+      if (!isPaused || lua !== REPLACE_FILTER) {
         return run(lua, key, args);
       }
       late.push(() => run(lua, key, args));
@@ -59,6 +61,19 @@ test("an advance that Redis executes after its poll failed has no effect, so tha
     await execute();
   }
   assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 51))), plainScan(chain, ANY, range(45, 51)));
+});
+
+test("of two polls of one head, one is the first, although both store the same cursor", async (t) => {
+  const store = await startRedisFilters(t);
+  const { filters } = createReplica({ shared: store });
+  const id = await filters.newLogFilter(query(), at(chain, 44));
+  const from = await store.read(id);
+  assert.ok(from);
+  const { number, hash } = chain[51] ?? assert.fail();
+  const polls = ["first-first-", "second-secon"].map((nonce) =>
+    store.replace(id, from, { ...from, cursor: { number, hash }, nonce }),
+  );
+  assert.deepEqual((await Promise.all(polls)).toSorted(), [false, true]);
 });
 
 /** Redis executes one script, and its replies are lost. */
@@ -78,8 +93,8 @@ test("a filter that Redis creates after its request failed has another id than t
   await assert.rejects(createReplica({ shared }).filters.changes(id, at(chain, 51)), missing);
 });
 
-test("an advance without a reply counts if Redis has executed it", async (t) => {
-  const store = await startRedisFilters(t, { wrap: losingReplies(ADVANCE_FILTER) });
+test("a step without a reply counts if Redis has executed it", async (t) => {
+  const store = await startRedisFilters(t, { wrap: losingReplies(REPLACE_FILTER) });
   const { filters } = createReplica({ shared: store });
   const id = await filters.newLogFilter(query(), at(chain, 44));
   assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 51))), plainScan(chain, ANY, range(45, 51)));

@@ -1,0 +1,90 @@
+import type { Context } from "../core/context.ts";
+import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
+import { type Hash, isHash } from "../ethereum/hex.ts";
+import type { SegmentStore } from "../logs/cachedSegments.ts";
+import type { CanonicalChain } from "./canonicalChain.ts";
+
+/** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
+export type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | undefined>;
+
+/** Limit of the blocks that one reorganisation replaces, and of those whose parents are cached. */
+export const MAX_REPLACED_BLOCKS = 256;
+
+const keyOf = (hash: Hash): string => `parent:${hash}`;
+
+/** What a reorganisation did to the blocks up to a cursor. */
+export interface Reorganisation {
+  /** The replaced blocks, oldest first. Empty if the cursor is canonical. */
+  readonly gone: readonly BlockId[];
+  /** The newest canonical block that the filter has reported, or that was there before the filter. */
+  readonly fork: bigint;
+}
+
+/** The parents of recent blocks. Nodes forget a block that was replaced, so that they are cached, in Redis too. */
+export class ReplacedBlocks {
+  readonly #store: SegmentStore;
+  readonly #parentHashOf: ParentHashReader;
+  /** The hashes of blocks whose parents this process has cached. */
+  #cached = new Set<Hash>();
+  #latest: Hash | undefined;
+
+  constructor(store: SegmentStore, parentHashOf: ParentHashReader) {
+    this.#store = store;
+    this.#parentHashOf = parentHashOf;
+  }
+
+  /** Caches the parents of blocks that a reorganisation can replace. Call it with each view. */
+  remember(heads: Heads): void {
+    if (this.#latest === heads.latest.hash) {
+      return;
+    }
+    this.#latest = heads.latest.hash;
+    const cached = new Set<Hash>();
+    for (const block of recentBlocks(heads)) {
+      cached.add(block.hash);
+      if (!this.#cached.has(block.hash)) {
+        this.#store.set(keyOf(block.hash), Buffer.from(block.parentHash), "recent", block);
+      }
+    }
+    this.#cached = cached;
+  }
+
+  /** Finds the newest canonical ancestor of a cursor. Undefined if it is not found, because a replaced block is forgotten. */
+  async find(cursor: BlockId, chain: CanonicalChain, context: Context): Promise<Reorganisation | undefined> {
+    const gone: BlockId[] = [];
+    let block = cursor;
+    for (;;) {
+      const canonical = await chain.hashAt(block.number);
+      if (canonical === block.hash) {
+        return { gone: gone.reverse(), fork: block.number };
+      }
+      if (canonical === undefined || block.number === 0n || gone.length === MAX_REPLACED_BLOCKS) {
+        return undefined;
+      }
+      const parent = await this.#parentOf(block.hash, context);
+      if (parent === undefined) {
+        return undefined;
+      }
+      gone.push(block);
+      block = { number: block.number - 1n, hash: parent };
+    }
+  }
+
+  async #parentOf(hash: Hash, context: Context): Promise<Hash | undefined> {
+    const [cached] = await this.#store.get([keyOf(hash)]);
+    const parent = cached && Buffer.from(cached.bytes).toString();
+    return isHash(parent) ? parent : this.#parentHashOf(hash, context);
+  }
+}
+
+/** The newest blocks of the ring that a reorganisation can replace, newest first. */
+const recentBlocks = function* ({ latest, finalized, at }: Heads): Generator<LinkedBlock> {
+  const end = latest.number - BigInt(MAX_REPLACED_BLOCKS);
+  for (let number = latest.number; number > end && number > (finalized?.number ?? -1n); number--) {
+    const block = at(number);
+    if (block === undefined) {
+      return;
+    }
+    yield block;
+  }
+};
