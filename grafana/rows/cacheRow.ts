@@ -38,12 +38,9 @@ export const cacheRow: Row = {
     {
       title: "Second origins",
       description:
-        "Cached values of one origin that another was asked for. different: nodes disagree about the state of a final block. Marks: a node was wrong, and its cached values ended.",
+        "Cached values of one origin that another was asked for. different: nodes disagree about the state of a final block.",
       unit: "ops",
-      queries: [
-        rates("cache_confirmations_total", CHAIN, "outcome"),
-        named("marks", rates("cache_node_marks_total", CHAIN)),
-      ],
+      queries: [rates("cache_confirmations_total", CHAIN, "outcome")],
     },
     {
       title: "Memory cache",

@@ -73,7 +73,7 @@ interface StoredParts {
 
 /** Opens the entries of the chain in the data folder when the chain is known. */
 const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts): void => {
-  const { storage, disk, liarMarks, diskMode, telemetry } = shared;
+  const { storage, disk, diskMode, telemetry } = shared;
   const { heads } = upstreams;
   if (storage === undefined || disk === undefined) {
     return;
@@ -84,12 +84,6 @@ const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts
       ...{ chain: config.name, storage, keys: pipeline.keys, telemetry, signal },
       isStored: async () =>
         diskMode === "always" || !isDevelopmentNode(await callNode("web3_clientVersion", []).catch(textOfRefusal)),
-      readMarks: async () => {
-        for (const { name } of upstreams.nodes) {
-          pipeline.stated.sourceOf(name);
-        }
-        await liarMarks.exchangeAll();
-      },
       hashAt: async (number) => {
         const known = heads.current()?.at(number)?.hash;
         return known ?? hashOfBlock(await callNode("eth_getBlockByNumber", [formatQuantity(number), false]));

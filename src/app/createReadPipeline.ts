@@ -4,7 +4,6 @@ import { ChainKeys, type EntryStore } from "../cache/cacheEntry.ts";
 import { corroborated } from "../cache/corroborated.ts";
 import type { DiskStore } from "../cache/diskStore.ts";
 import { HeadPrefetch } from "../cache/headPrefetch.ts";
-import type { LiarMarks } from "../cache/liarMarks.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
 import { NegativeCache } from "../cache/negativeCache.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
@@ -26,8 +25,6 @@ export interface CacheTiers {
   readonly memory: MemoryStore;
   readonly redis: RedisStore | undefined;
   readonly disk: DiskStore | undefined;
-  readonly liarMarks: LiarMarks;
-  readonly unconfirmedMs: number;
   readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
 }
@@ -75,11 +72,9 @@ export const createReadPipeline = (
   const negativeCache = new NegativeCache();
   const keys = new ChainKeys(config.name, upstreams);
   const stated = new StatedValues({
-    ...{ chain: config.name, keys, telemetry, nodes: upstreams.nodes, marks: tiers.liarMarks },
-    unconfirmedMs: tiers.unconfirmedMs,
+    ...{ chain: config.name, telemetry, nodes: upstreams.nodes },
     stateAgree: config.state.agree,
   });
-  upstreams.onLiar((node) => stated.markLiar(node));
   const cacheOptions = {
     chain: config.name,
     keys,

@@ -336,7 +336,6 @@ class RunningForebay implements Forebay {
     this.#access.close();
     this.#payments.close();
     await this.#telemetry.tracer?.close();
-    this.#shared.liarMarks.close();
     this.#budgetReports.close();
     await this.#usageDays.close();
     this.#shared.redis?.close();

@@ -1,5 +1,4 @@
 import { DiskStore } from "../cache/diskStore.ts";
-import { LiarMarks } from "../cache/liarMarks.ts";
 import { MemoryStore } from "../cache/memoryStore.ts";
 import { RedisStore } from "../cache/redisStore.ts";
 import { RedisUsage } from "../cache/redisUsage.ts";
@@ -32,10 +31,6 @@ export interface Shared {
   readonly disk: DiskStore | undefined;
   /** See `cache.disk`. */
   readonly diskMode: Config["cache"]["disk"];
-  /** The nodes whose cached values have ended. */
-  readonly liarMarks: LiarMarks;
-  /** See `cache.unconfirmedMs`. */
-  readonly unconfirmedMs: number;
   readonly logSlots: FairGate<Node>;
   readonly webSockets: WebSockets;
   readonly deliveries: Deliveries;
@@ -111,8 +106,6 @@ export const createShared = (
     storage,
     disk,
     diskMode: cache.disk,
-    liarMarks: new LiarMarks([...(redis ? [redis] : []), ...(disk ? [disk.marks] : [])]),
-    unconfirmedMs: cache.unconfirmedMs,
     logSlots: new FairGate<Node>({ max: server.logSpans }),
     webSockets: new WebSockets({
       ...server,

@@ -110,7 +110,6 @@ export class Upstreams implements NodeSource {
   readonly #verifyPool: VerifyThreads;
   readonly #identity: ChainIdentity;
   readonly #ending = new AbortController();
-  readonly #onLiar = new Set<(node: string) => void>();
 
   constructor(options: UpstreamsOptions, telemetry: Telemetry) {
     this.#options = options;
@@ -122,7 +121,6 @@ export class Upstreams implements NodeSource {
       ...options,
       verifier: this.verifier,
       peers: () => this.nodes,
-      onLie: (node) => this.markLiar(node),
       verifyIdentity: (node) => this.#identity.verify(node),
     };
     this.nodes = configs.map((config) => new UpstreamNode(config, shared, telemetry));
@@ -155,18 +153,6 @@ export class Upstreams implements NodeSource {
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     this.heads.markActive();
     return this.#pool.request(request, context);
-  }
-
-  /** Ends all cached values that the node has stated, on all replicas: one of its values was wrong. It suspends nothing. */
-  markLiar(node: string): void {
-    for (const listener of this.#onLiar) {
-      listener(node);
-    }
-  }
-
-  /** Calls the listener with each node that is marked. */
-  onLiar(listener: (node: string) => void): void {
-    this.#onLiar.add(listener);
   }
 
   async close(): Promise<void> {

@@ -1,13 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { asBuffer } from "../json/jsonBytes.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
-import { type DataStorage, OPEN_PART } from "../storage/dataStorage.ts";
+import type { DataStorage } from "../storage/dataStorage.ts";
 import { type EntryChange, partOf } from "../storage/entryDatabase.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchedReads } from "./batchedReads.ts";
 import type { CacheEntry, EntryStore } from "./cacheEntry.ts";
-import type { MarkStore } from "./liarMarks.ts";
-import { decodeValue, encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
+import { encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
 
 /** Deadline of a read. A node takes no longer, and a disk that is this slow is busy. */
 const TIMEOUT_MS = 50;
@@ -31,17 +29,6 @@ export type EntryStorage = Pick<DataStorage, "isOpen" | "read" | "write">;
 /** The entries of the data folder, in the format of Redis. A failure of any kind is a miss. */
 export class DiskStore implements EntryStore {
   readonly name = "disk";
-  /**
-   * For marks of lying nodes, which must be known before the entries of a chain are used. So they are in an open part, and a read
-   * has no deadline.
-   */
-  readonly marks: MarkStore = {
-    get: async (key) => {
-      const [value] = await this.#storage.read([OPEN_PART + key]);
-      return value && decodeValue(OPEN_PART + key, asBuffer(value)).catch(() => undefined);
-    },
-    set: (key, entry, seconds) => this.set(OPEN_PART + key, entry, seconds),
-  };
   readonly #storage: EntryStorage;
   readonly #telemetry: Telemetry;
   readonly #reads: BatchedReads;

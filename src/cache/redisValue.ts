@@ -101,9 +101,7 @@ const decodeSource = (value: Buffer): DecodedSource | undefined => {
     return undefined;
   }
   const [node, origin]: readonly unknown[] = JSON.parse(value.toString("utf8", start, end));
-  return typeof node === "string" && typeof origin === "string"
-    ? { source: { node, origin, liedAtMs: 0 }, end }
-    : undefined;
+  return typeof node === "string" && typeof origin === "string" ? { source: { node, origin }, end } : undefined;
 };
 
 /**

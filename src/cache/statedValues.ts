@@ -1,20 +1,15 @@
 import { isNull, type RpcResponse } from "../core/rpcSource.ts";
-import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
+import type { Awaitable } from "../jsonrpc/call.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { CacheEntry, ChainKeys, ValueSource } from "./cacheEntry.ts";
-import type { LiarMarks } from "./liarMarks.ts";
-import { isSameResult, isSingleValue, variesByNode } from "./sameResult.ts";
+import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
+import { isSameResult, variesByNode } from "./sameResult.ts";
 
 export interface StatedValuesOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
-  readonly marks: LiarMarks;
-  readonly keys: Pick<ChainKeys, "prefix">;
   /** The nodes of the chain, in the order of the configuration. */
   readonly nodes: readonly StatingNode[];
-  /** The life of a value that one origin stated, if there are others. */
-  readonly unconfirmedMs: number;
   /** Origins that must have stated a value of the state. */
   readonly stateAgree?: 1 | 2;
   readonly telemetry: Telemetry;
@@ -27,6 +22,9 @@ interface StatingNode {
   /** Whether the node can be asked now. Default: it can. */
   readonly available?: boolean;
 }
+
+/** The life of a value that one origin stated, if there are others. */
+const UNCONFIRMED_MS = 600_000;
 
 /** A cached value that a node stated, and that no hash proves. */
 export type StatedEntry = CacheEntry & { readonly source: ValueSource };
@@ -59,89 +57,63 @@ interface Statement {
 const isAvailable = ({ available }: StatingNode): boolean => available !== false;
 
 /**
- * Decides how long the values of one chain are served that no hash proves, and confirms them. If there are several origins, a value of one is
- * served for minutes, and a value of two for the time of its retention class. A mark ends the values of a lying node.
+ * Decides how long the values of one chain are served that no hash proves, and confirms them. With several origins, a value of one is
+ * served for ten minutes, and a value of two for the time of its retention class.
  */
 export class StatedValues {
   readonly #options: StatedValuesOptions;
   /** Ranks of the origins, by the tier and the position of their first node. */
   readonly #ranks = new Map<string, number>();
-  readonly #origins: ReadonlyMap<string, string>;
+  /** By the name of the node. */
+  readonly #sources: ReadonlyMap<string, ValueSource>;
   readonly #lifeMs: number;
   readonly #confirmations = new Map<Confirmation["outcome"], CounterSeries>();
   /** Whether two origins must agree on values of the state. */
   readonly mustAgree: boolean;
-  /** The nodes of this process, for one prefix. */
-  #own = new Map<string, ValueSource>();
-  #ownPrefix = "";
 
   constructor(options: StatedValuesOptions) {
     this.#options = options;
-    this.#origins = new Map(options.nodes.map(({ name, origin }) => [name, origin]));
+    this.#sources = new Map(options.nodes.map(({ name, origin }) => [name, { node: name, origin }]));
     for (const { origin } of options.nodes.toSorted((a, b) => a.priority - b.priority)) {
       if (!this.#ranks.has(origin)) {
         this.#ranks.set(origin, this.#ranks.size);
       }
     }
     this.mustAgree = options.stateAgree === 2 && this.#ranks.size > 1;
-    this.#lifeMs = this.#ranks.size > 1 ? options.unconfirmedMs : Number.POSITIVE_INFINITY;
+    this.#lifeMs = this.#ranks.size > 1 ? UNCONFIRMED_MS : Number.POSITIVE_INFINITY;
   }
 
   /** Returns the source of a value that the node stated; undefined if the chain has no such node. */
   sourceOf(node: string | undefined): ValueSource | undefined {
-    if (node === undefined) {
-      return undefined;
-    }
-    const { prefix } = this.#options.keys;
-    if (prefix !== this.#ownPrefix) {
-      this.#own = new Map();
-      this.#ownPrefix = prefix;
-    }
-    return this.#own.get(node) ?? this.#addOwn(node, prefix);
+    return node === undefined ? undefined : this.#sources.get(node);
   }
 
   /**
-   * Whether a stated value may be served: its node was not found lying since, and its life is not over. If two origins must agree
-   * on values of the state, the value of one is served while no other origin can be asked.
+   * Whether a stated value may be served: its life is not over. If two origins must agree on values of the state, the value of one
+   * is served while no other origin can be asked.
    */
   isServed({ source, storedAtMs, isConfirmed }: StatedEntry, nowMs: number, isState: boolean): boolean {
-    if (storedAtMs <= source.liedAtMs || isConfirmed === true) {
-      return storedAtMs > source.liedAtMs;
-    }
-    return nowMs - storedAtMs < this.#lifeMs && !(isState && this.mustAgree && this.#hasOther(source));
+    return (
+      isConfirmed === true ||
+      (nowMs - storedAtMs < this.#lifeMs && !(isState && this.mustAgree && this.#hasOther(source)))
+    );
   }
 
   /** Whether a second origin may confirm the value, because only its life is over. */
-  isConfirmable({ source, storedAtMs, isConfirmed }: StatedEntry, isState: boolean): boolean {
-    return storedAtMs > source.liedAtMs && isConfirmed !== true && !(isState && this.mustAgree);
+  isConfirmable({ isConfirmed }: StatedEntry, isState: boolean): boolean {
+    return isConfirmed !== true && !(isState && this.mustAgree);
   }
 
   /**
-   * Returns an entry from Redis with the shared object of its node; undefined if it must not be used. Another replica may have it
-   * from an origin without a node here. `isProven`: a hash proves the value.
+   * Returns an entry of another tier; undefined if it must not be used. Another replica may have it from an origin without a node
+   * here. `isProven`: a hash proves the value.
    */
-  adopt(entry: CacheEntry, isProven: boolean): Awaitable<CacheEntry | undefined> {
+  adopt(entry: CacheEntry, isProven: boolean): CacheEntry | undefined {
     if (entry.source === undefined) {
       // An earlier version has not recorded the node.
       return isProven || this.#lifeMs === Number.POSITIVE_INFINITY ? entry : undefined;
     }
-    if (!this.#ranks.has(entry.source.origin)) {
-      return undefined;
-    }
-    return whenKnown(
-      this.#options.marks.find(this.#options.keys.prefix, entry.source),
-      (source) => source && { ...entry, source },
-    );
-  }
-
-  /** Ends all values that the node has stated. */
-  markLiar(node: string): void {
-    const { chain, keys, marks, telemetry } = this.#options;
-    const origin = this.#origins.get(node);
-    if (origin !== undefined && marks.mark(keys.prefix, node, origin)) {
-      telemetry.metrics.cacheMarks.inc({ chain, node });
-      telemetry.log.warn({ chain, node }, "the cached values of this node end: it returned a wrong value");
-    }
+    return this.#ranks.has(entry.source.origin) ? entry : undefined;
   }
 
   /** Asks another origin for a value whose life is over, and compares both. A difference is decided by a third statement. */
@@ -159,27 +131,15 @@ export class StatedValues {
 
   /** Returns a name that changes when values that are cached without their node must be read again. */
   epoch(nowMs: number): string {
-    const { unconfirmedMs } = this.#options;
-    const period = this.#ranks.size > 1 && unconfirmedMs > 0 ? Math.floor(nowMs / unconfirmedMs) : 0;
     const { nodes } = this.#options;
-    const marks = nodes.reduce((sum, { name }) => sum + (this.sourceOf(name)?.liedAtMs ?? 0), 0);
+    const period = this.#ranks.size > 1 ? Math.floor(nowMs / UNCONFIRMED_MS) : 0;
     // Values that were read while one origin alone could be asked are not used once there are two.
     const isAlone = this.mustAgree && !nodes.some((node) => isAvailable(node) && this.#hasOther(node));
-    return `${period}.${marks}${isAlone ? ".alone" : ""}`;
+    return `${period}${isAlone ? ".alone" : ""}`;
   }
 
   #hasOther({ origin }: { readonly origin: string }): boolean {
     return this.#options.nodes.some((node) => node.origin !== origin && isAvailable(node));
-  }
-
-  #addOwn(node: string, prefix: string): ValueSource | undefined {
-    const origin = this.#origins.get(node);
-    if (origin === undefined) {
-      return undefined;
-    }
-    const source = this.#options.marks.sourceOf(prefix, node, origin);
-    this.#own.set(node, source);
-    return source;
   }
 
   async #confirm(value: Unconfirmed): Promise<Confirmation> {
@@ -208,14 +168,12 @@ export class StatedValues {
     }
     if (isSameResult(method, third.body, second.body)) {
       // Two origins agree, or the first one has changed its statement about a block that cannot change.
-      this.#blame(first, method);
       return { response: second.response, outcome: "equal" };
     }
     if (!isSameResult(method, third.body, earlier.body)) {
       return { response: second.response, outcome: "different" };
     }
     if (third.source.origin !== first.origin) {
-      this.#blame(second.source, method);
       return { response: third.response, outcome: "equal" };
     }
     const { response } = this.preferred(first.origin, second.source.origin) === first.origin ? third : second;
@@ -234,12 +192,6 @@ export class StatedValues {
     return third !== undefined && isNull(third) && origin !== undefined && !origins.includes(origin)
       ? { response: third, outcome: "different" }
       : { response: { ...absent, body, node: source.node, ...(block && { block }) }, outcome: "unanswered" };
-  }
-
-  #blame({ node }: ValueSource, method: string): void {
-    if (isSingleValue(method)) {
-      this.markLiar(node);
-    }
   }
 
   #statementOf(response: RpcResponse | undefined): Statement | undefined {

@@ -11,8 +11,6 @@ export interface StoredChainOptions {
   readonly keys: Pick<ChainKeys, "prefix">;
   /** Whether entries may be stored: a development node can change its past. It is asked again if it rejects. */
   isStored(): Promise<boolean>;
-  /** Reads the marks of all nodes of the chain. */
-  readMarks(): Promise<void>;
   /** Returns the hash that the nodes have at a number; undefined if they have no block there. */
   hashAt(number: bigint): Promise<Hash | undefined>;
   readonly telemetry: Pick<Telemetry, "log">;
@@ -71,7 +69,7 @@ export class StoredChain {
   }
 
   async #open(): Promise<void> {
-    const { chain, keys, storage, readMarks, hashAt, telemetry, signal } = this.#options;
+    const { chain, keys, storage, hashAt, telemetry, signal } = this.#options;
     const part = keys.prefix;
     if (this.#part === part && storage.isOpen(part)) {
       return;
@@ -84,8 +82,6 @@ export class StoredChain {
       if (!this.#isStored || signal.aborted) {
         return;
       }
-      // Values of a lying node must not be served before its mark is known.
-      await readMarks();
       await storage.openPart(part, async ({ number, hash }) => {
         const found = await hashAt(BigInt(number));
         if (found === undefined) {

@@ -87,7 +87,7 @@ const STATE_CLASSES = ["recentState", "final"] as const;
 
 /**
  * Removes the cached response to a read of state at a block, in all tiers. Other processes keep it in memory. The key of a
- * recent block ends when the block is final. No mark of the node ends it earlier: that would end all its values for one wrong hash.
+ * recent block ends when the block is final.
  */
 export const forgetStateRead = ({ keys, memory, stores }: ChainTiers, read: StateReadAt, heads: Heads): void => {
   for (const retention of STATE_CLASSES) {

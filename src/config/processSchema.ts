@@ -81,9 +81,6 @@ export const cacheSchema = z.strictObject({
     .min(MIN_DISK_BYTES)
     .default(2 * 1024 * 1024 * 1024)
     .describe("Size of the files in `server.dataDir`; the oldest entries are removed. At least 16 MiB"),
-  unconfirmedMs: milliseconds(600_000).describe(
-    "Life of a cached value that nodes of one provider stated and no hash proves, if the chain has nodes of others",
-  ),
   bypassHeader: z.string().optional().describe("Request header that bypasses the cache; none by default"),
 });
 

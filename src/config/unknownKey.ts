@@ -58,6 +58,8 @@ export const firstWord = (key: string): string => {
 const REMOVED: Readonly<Record<string, string>> = {
   "server.processes":
     "processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
+  "cache.unconfirmedMs":
+    "unconfirmedMs is removed: with nodes of several providers, a value that no hash proves is served for ten minutes. Then another provider is asked",
   "chains.simulate.compareShare":
     "compareShare is removed: no run is compared while forebay serves. simulate.engine: reference executes with the library",
 };

@@ -229,22 +229,16 @@ export class NodeFailures {
 /** After a wrong response, a node is used only if no other node can be used, for this time. */
 const SUSPENDED_MS = 30_000;
 
-/** Checks of the form of a response. A node that fails them is broken, but has stated no wrong value. */
-const FORM_CHECKS: ReadonlySet<Check> = new Set(["json", "id", "status", "form"]);
-
 /** Counts the responses of one node that failed verification, and suspends the node. */
 export class WrongAnswers {
   readonly #labels: NodeLabels;
-  readonly #onLie: () => void;
   readonly #telemetry: Telemetry;
   readonly #counted = new WeakSet<UnverifiedError>();
   /** Runs while the node is suspended. Each wrong response starts the time again. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onLie`: called if the content of a response was wrong, so that other values of the node may be wrong too. */
-  constructor(labels: NodeLabels, onLie: () => void, telemetry: Telemetry) {
+  constructor(labels: NodeLabels, telemetry: Telemetry) {
     this.#labels = labels;
-    this.#onLie = onLie;
     this.#telemetry = telemetry;
   }
 
@@ -261,9 +255,6 @@ export class WrongAnswers {
     const { check } = error;
     this.#telemetry.metrics.verifyFailures.inc({ ...this.#labels, check });
     this.#suspend(check, method);
-    if (!FORM_CHECKS.has(check)) {
-      this.#onLie();
-    }
   }
 
   isCounted(error: UnverifiedError): boolean {

@@ -23,8 +23,6 @@ export interface NodeOptions extends TransportOptions {
   readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityResult>;
   /** Verifies responses. Default: no verification. */
   readonly verifier?: Verifier;
-  /** Called if the content of a response of this node was wrong. */
-  readonly onLie?: (node: string) => void;
 }
 
 /** After three errors in a row, blocks are read one at a time, and ever more seldom. */
@@ -58,7 +56,7 @@ export class UpstreamNode implements Node {
 
   constructor(config: NodeConfig, options: NodeOptions, telemetry: Telemetry) {
     const { name, methods } = config;
-    const { chain, verifyIdentity, onLie, peers } = options;
+    const { chain, verifyIdentity, peers } = options;
     const host = new URL(config.url).host;
     this.config = config;
     this.name = name;
@@ -70,7 +68,7 @@ export class UpstreamNode implements Node {
     this.#labels = { chain, node: name };
     this.#peers = peers ?? (() => [this]);
     this.#serves = createMethodRules({ allow: methods?.only, deny: methods?.never });
-    this.#wrongAnswers = new WrongAnswers(this.#labels, () => onLie?.(name), telemetry);
+    this.#wrongAnswers = new WrongAnswers(this.#labels, telemetry);
     this.identity = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
     this.#refusals = new NodeRefusals(
       {

@@ -22,9 +22,6 @@ const YOUNG_HEAP_MIB = 4;
 /** Limit for the last writes at the end of the process. */
 export const FOLDER_CLOSE_MS = 2_000;
 
-/** The part of values that hold whatever the blocks of a chain are. It is always open. */
-export const OPEN_PART = "forebay:any:any:";
-
 type StorageWorker = WorkerThread<StorageFunctions, Record<string, never>>;
 
 /**
@@ -58,7 +55,7 @@ export class DataStorage {
 
   /** Whether entries of this part can be read and written now. */
   isOpen(part: string): boolean {
-    return this.#isOpen && (part === OPEN_PART || this.#parts.has(part));
+    return this.#isOpen && this.#parts.has(part);
   }
 
   /** Returns one value per key. Never rejects: after a failure there are no values. */
@@ -295,7 +292,7 @@ export class DataStorage {
   #closeParts(changes: readonly EntryChange[]): void {
     for (const { key, value } of changes) {
       const part = partOf(key);
-      if (value === undefined && part !== OPEN_PART) {
+      if (value === undefined) {
         this.#parts.delete(part);
         this.#mustEmpty.add(part);
         this.#emptyLater();

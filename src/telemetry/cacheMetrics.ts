@@ -1,5 +1,5 @@
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import { CHAIN, type MetricFactory, NODE, SECONDS } from "./metricFactory.ts";
+import { CHAIN, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
 const isCached = (name: string): name is RetentionClass => RETENTION[name as RetentionClass].isCached;
 /** The retention classes whose responses are cached. */
@@ -49,11 +49,6 @@ export const cacheMetrics = (metrics: MetricFactory) => {
       "cache_confirmations_total",
       "Cached values that one origin stated and another origin was asked for, by outcome",
       { chain: CHAIN, outcome: CONFIRMATIONS },
-    ),
-    cacheMarks: metrics.counter(
-      "cache_node_marks_total",
-      "Times that the cached values of a node ended, because the node returned a wrong value",
-      { chain: CHAIN, node: NODE },
     ),
     cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache", (gauge) => gauge.set(sum("bytes"))),
     cacheEntries: metrics.level("cache_entries", "Entries in the memory cache", (gauge) => gauge.set(sum("entries"))),

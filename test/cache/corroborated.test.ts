@@ -56,7 +56,7 @@ const createChain = (states: readonly (string | undefined)[]) => {
     return createResponse(node.state, { node: node.name, ...(isFound && { block: blockOf(NUMBER) }) });
   };
   const nodes = NODES.slice(0, states.length);
-  const stated = createStated({ nodes, unconfirmedMs: LIFE_MS });
+  const stated = createStated({ nodes });
   const negativeCache = new NegativeCache();
   const proven = corroborated(
     { request },

@@ -13,7 +13,7 @@ const entryOf = (text: string): CacheEntry => ({
   isFinal: false,
   storedAtMs: 1,
   block: { number: 7n, hash: `0x${"ab".repeat(32)}` },
-  source: { node: "a", origin: "one", liedAtMs: 0 },
+  source: { node: "a", origin: "one" },
 });
 
 const createRig = async (t: TestContext) => {

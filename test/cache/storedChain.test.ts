@@ -33,7 +33,6 @@ const createStored = async (t: TestContext) => {
   const chain = new StoredChain({
     ...{ chain: "test", storage, keys: { prefix: PART }, telemetry, signal: ended.signal },
     isStored: async () => true,
-    readMarks: async () => undefined,
     hashAt: async (number) => {
       asked++;
       return branch === undefined ? undefined : hashOf(number);
@@ -88,7 +87,6 @@ test("the kind of a node is asked again after an error", async (t) => {
       }
       return true;
     },
-    readMarks: async () => undefined,
     hashAt: async () => undefined,
   });
   assert.ok(chain);

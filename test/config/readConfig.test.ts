@@ -246,22 +246,29 @@ test("a removed option is a fault that says what holds instead", () => {
   });
 });
 
-/** Options of a chain that are removed, and what their error says. */
-const REMOVED_OF_CHAIN: readonly (readonly [string, string])[] = [
-  ["simulate: { engine: auto }", "chains[0].simulate.engine: auto is removed: use fast, the default"],
-  [
-    "state: { source: execute }",
-    "chains[0].state.source: execute is removed: use auto, which reads block access lists and traces",
-  ],
-  [
-    "simulate: { compareShare: 0.1 }",
-    "chains[0].simulate: compareShare is removed: no run is compared while forebay serves",
-  ],
+/** Options that are removed, in a chain or beside it, and how their error begins. */
+const REMOVED: readonly { readonly chain?: string; readonly process?: string; readonly fault: string }[] = [
+  {
+    chain: "simulate: { engine: auto }",
+    fault: "chains[0].simulate.engine: auto is removed: use fast, the default",
+  },
+  {
+    chain: "simulate: { compareShare: 0.1 }",
+    fault: "chains[0].simulate: compareShare is removed: no run is compared while forebay serves",
+  },
+  {
+    chain: "state: { source: execute }",
+    fault: "chains[0].state.source: execute is removed: use auto, which reads block access lists and traces",
+  },
+  {
+    process: "cache: { unconfirmedMs: 1000 }",
+    fault: "cache: unconfirmedMs is removed: with nodes of several providers, a value that no hash proves",
+  },
 ];
 
-for (const [option, fault] of REMOVED_OF_CHAIN) {
-  test(`the removed option ${option} is an error that says what holds instead`, () => {
-    const content = `chains: [{ name: a, nodes: [{ url: "http://a" }], ${option} }]\n`;
+for (const { chain = "", process = "", fault } of REMOVED) {
+  test(`the removed option ${chain}${process} is an error that says what holds instead`, () => {
+    const content = `chains: [{ name: a, nodes: [{ url: "http://a" }], ${chain} }]\n${process}\n`;
     const [text = ""] = withFile(content, (file) => faultsOf(() => read(["--config", file])));
     assert.ok(text.startsWith(fault), text);
   });

@@ -177,29 +177,3 @@ test("no entry is stored with cache.disk false, and nothing with Redis by defaul
   t.after(() => database.close());
   assert.equal(database.prepare("SELECT count(*) AS entries FROM entries").get()?.entries, 0);
 });
-
-test("the mark of a lying node is known after a restart, before its values are used", async (t) => {
-  const { start, node } = await createDataFolder(t);
-  const other = { method: "eth_getBalance", params: [`0x${"22".repeat(20)}`, "0x5"] };
-  const balance = { method: "eth_getBalance", params: [`0x${"11".repeat(20)}`, "0x5"] };
-  const honest = await start();
-  await askAll(honest.url, [...FINAL_CALLS, balance, other]);
-  await written(honest, FINAL_CALLS.length + 2);
-  await honest.close();
-  const before = await start();
-  await until(async () => isHit((await askAll(before.url, [balance]))[0] ?? assert.fail()), "it is served from disk");
-  before.chains[0]?.upstreams.markLiar("own");
-  await until(
-    async () => (await metric(before.opsUrl, "forebay_disk_entries")) > FINAL_CALLS.length + 2,
-    "the mark is stored",
-  );
-  await before.close();
-  const calls = node.count("eth_getBalance");
-  const after = await start();
-  const answers = await Promise.all([balance, other].map((call) => askAll(after.url, [call])));
-  assert.deepEqual(
-    answers.flat().map((answer) => isHit(answer)),
-    [false, false],
-  );
-  assert.equal(node.count("eth_getBalance"), calls + 2);
-});

@@ -115,7 +115,7 @@ export class SharedSource implements WriteSetSource {
     if (body.length > MAX_BYTES || (node !== undefined && origin === undefined)) {
       return undefined;
     }
-    const source = node === undefined || origin === undefined ? undefined : { node, origin, liedAtMs: 0 };
+    const source = node === undefined || origin === undefined ? undefined : { node, origin };
     return { body, block: { number: block.number, hash: block.hash }, isFinal: false, storedAtMs: Date.now(), source };
   }
 

@@ -130,15 +130,3 @@ test("neither of two different values is cached", async (t) => {
   assert.equal(await readCode(), undefined);
   assert.deepEqual(avoided, [[], ["one"], ["one"]]);
 });
-
-test("values of a node that was found lying are read again", async (t) => {
-  const { readSlot, avoided, stated, tick } = withClock(t, () => "0x2a");
-  await readSlot();
-  const before = stated.epoch(Date.now());
-  stated.markLiar("node-one");
-  assert.notEqual(stated.epoch(Date.now()), before, "executions drop the values that they have in memory");
-  tick(10_000);
-  await readSlot();
-  await readSlot();
-  assert.deepEqual(avoided, [[], []]);
-});
