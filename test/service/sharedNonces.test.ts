@@ -2,15 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak256 } from "viem";
 import { mnemonicToAccount } from "viem/accounts";
-import { rpc } from "../support/clients/rpc.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { startRedis } from "../support/servers/redis.ts";
-import { createService } from "../support/servers/service.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+import { startSlowProxy } from "../support/servers/slowProxy.ts";
 
-const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
+const WORDS = "test test test test test test test test test test test junk";
+const SENDER = mnemonicToAccount(WORDS);
 const NONCE = 5;
 
 test("the pending nonce counts transactions sent through another replica while a node knows them", async (t) => {
@@ -65,4 +67,68 @@ test("the pending nonce counts transactions sent through another replica while a
     }, "what nodes dropped is forgotten");
   }
   assert.deepEqual([await nonceAt(one), await nonceAt(other)], [NONCE, NONCE]);
+});
+
+/** Of Redis, as in another region. */
+const REDIS_MS = 30;
+/** A send waits so long for Redis. */
+const MAX_WRITE_MS = 50;
+const SENDS = 16;
+const UP = "forebay_redis_up";
+
+const failuresOf = async ({ telemetry }: Service): Promise<number> =>
+  (await telemetry.metrics.redisErrors.get()).values.reduce((sum, { value }) => sum + value, 0);
+
+test("no nonce is repeated at another replica after a send, although Redis is far away", async (t) => {
+  const redis = await startRedis(t);
+  const node = await createFakeNode({
+    chain: createFakeChain(),
+    handlers: {
+      eth_getTransactionCount: () => "0x0",
+      eth_sendRawTransaction: ([raw]) => keccak256(raw as `0x${string}`),
+    },
+  });
+  const start = async () => {
+    const proxy = await startSlowProxy(t, redis.port);
+    const service = await createService(
+      { nodes: [{ url: node.url }], blockTimeMs: 1_000, pending: { mode: "node" } },
+      { cache: { redis: `redis://127.0.0.1:${proxy.port}` } },
+    );
+    return { proxy, service };
+  };
+  const [one, other] = await Promise.all([start(), start()]);
+  t.after(async () => {
+    await Promise.all([one, other].map(({ service }) => service.close()));
+    await node.close();
+  });
+  await until(
+    async () => (await metric(one.service.opsUrl, UP)) === 1 && (await metric(other.service.opsUrl, UP)) === 1,
+    "the replicas are connected",
+  );
+  const failures = async (): Promise<number> => (await failuresOf(one.service)) + (await failuresOf(other.service));
+  let measured = 0;
+  let repeated = 0;
+  for (let addressIndex = 0; addressIndex < SENDS; addressIndex++) {
+    // A sender of its own: a write that is late changes no other result.
+    const sender = mnemonicToAccount(WORDS, { addressIndex });
+    const [sending, reading] = addressIndex % 2 === 0 ? [one, other] : [other, one];
+    sending.proxy.clientDelayMs = REDIS_MS;
+    reading.proxy.clientDelayMs = 0;
+    const fees = { maxFeePerGas: 10n, maxPriorityFeePerGas: 1n, gas: 21_000n } as const;
+    const transaction = { type: "eip1559", chainId: 31_337, nonce: 0, to: SENDER.address, ...fees } as const;
+    const raw = await sender.signTransaction(transaction);
+    const before = await failures();
+    const startMs = performance.now();
+    const { body } = await rpc(sending.service.url, "eth_sendRawTransaction", [raw]);
+    const isWritten = performance.now() - startMs < MAX_WRITE_MS;
+    assert.equal(typeof body.result, "string");
+    const read = await rpc(reading.service.url, "eth_getTransactionCount", [sender.address, "pending"]);
+    // On a busy machine, a write or a read of Redis may take longer than forebay waits.
+    if (isWritten && (await failures()) === before) {
+      measured++;
+      repeated += Number(Number(read.body.result) === 0);
+    }
+  }
+  t.diagnostic(`${measured} of ${SENDS} sends were measured`);
+  assert.equal(repeated, 0);
 });

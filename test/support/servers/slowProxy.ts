@@ -7,7 +7,19 @@ export interface SlowProxy {
   readonly port: number;
   /** The time by which the target's replies are late. It can be changed. */
   delayMs: number;
+  /** The same for what the client sends. */
+  clientDelayMs: number;
 }
+
+/** Later bytes are never sent before earlier ones. */
+const forward = (from: Socket, to: Socket, delayMs: () => number): void => {
+  let dueMs = 0;
+  from.on("data", (bytes) => {
+    const nowMs = performance.now();
+    dueMs = Math.max(dueMs, nowMs + delayMs());
+    setTimeout(() => to.writable && to.write(bytes), dueMs - nowMs);
+  });
+};
 
 /** Starts a proxy in front of a port of this machine. It ends with the test. */
 export const startSlowProxy = async (t: Lifespan, targetPort: number): Promise<SlowProxy> => {
@@ -24,14 +36,8 @@ export const startSlowProxy = async (t: Lifespan, targetPort: number): Promise<S
     const target = connect(targetPort, "127.0.0.1");
     keep(client, target);
     keep(target, client);
-    client.pipe(target);
-    // Later bytes are never sent before earlier ones.
-    let dueMs = 0;
-    target.on("data", (bytes) => {
-      const nowMs = performance.now();
-      dueMs = Math.max(dueMs, nowMs + proxy.delayMs);
-      setTimeout(() => client.writable && client.write(bytes), dueMs - nowMs);
-    });
+    forward(client, target, () => proxy.clientDelayMs);
+    forward(target, client, () => proxy.delayMs);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   t.after(() => {
@@ -40,6 +46,6 @@ export const startSlowProxy = async (t: Lifespan, targetPort: number): Promise<S
     }
     server.close();
   });
-  const proxy: SlowProxy = { port: (server.address() as AddressInfo).port, delayMs: 0 };
+  const proxy: SlowProxy = { port: (server.address() as AddressInfo).port, delayMs: 0, clientDelayMs: 0 };
   return proxy;
 };
