@@ -128,7 +128,11 @@ export class WorkerSlot {
       ended.resolve();
     };
     try {
-      const { input, copies } = await copyInput(job.input);
+      const { input, copies } = await copyInput(job.input).catch((error: unknown) => {
+        // There is no memory for the copies: the thread gets nothing that it could end.
+        onEnd();
+        throw error;
+      });
       const options = { signal: ending.signal, moved: copies, onAsk: onRequest, onEnd };
       job.resolve(await thread.channel.call("run", input, options));
     } catch (error) {

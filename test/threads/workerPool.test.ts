@@ -69,6 +69,15 @@ test("a caller that leaves while the bytes of its job are copied frees the threa
   assert.deepEqual(failures, []);
 });
 
+/** There is no memory for a copy of these bytes. */
+const tooManyBytes = (): Uint8Array => Object.defineProperty(new Uint8Array(1), "byteLength", { value: 2 ** 50 });
+
+test("a job whose bytes cannot be copied is rejected, and its thread takes the next one", async (t) => {
+  const { pool, run } = createPool(t);
+  await assert.rejects(pool.run({ input: { bytes: tooManyBytes() } }), { reason: "failed" });
+  assert.equal(await run("ask"), "value of ask");
+});
+
 test("jobs beyond the limit are rejected, and those that wait are rejected when the pool closes", async (t) => {
   const { pool, run } = createPool(t, 1);
   const waiting = run("ask");
