@@ -124,7 +124,6 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     },
     pendingNumber: config.simulate.pendingNumber,
     sendsToAll: config.writes === "all",
-    askNodeNonce: config.pending.askNodeNonce,
     advanceNonce: (sender, nonce) => views.advanceNonce(sender, nonce),
     subscribe: (listener) => views.subscribe(listener),
     recordSubmitted: async (raw) => {

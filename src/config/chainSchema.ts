@@ -95,7 +95,6 @@ const node = z.strictObject({
       z.literal("off"),
       z.strictObject({
         maxCalls: count(50).describe("Maximum of calls in one HTTP request"),
-        maxWaitMs: milliseconds(0).describe("Time that a call waits for others; 0 for one turn of the event loop"),
       }),
     ])
     .prefault({})
@@ -215,7 +214,6 @@ const pending = z.strictObject({
   feeds: z.array(urlWith("ws", "wss")).default([]).describe("The sequencer's feed; several are read at once"),
   maxDepth: count(5).describe("Maximum of pending blocks"),
   maxMessageBytes: count(16 * 1024 * 1024).describe("Maximum size of a decompressed feed message"),
-  askNodeNonce: z.boolean().default(false).describe("Raise the pending nonce to the node's own"),
 });
 
 const finality = z

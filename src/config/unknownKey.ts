@@ -60,6 +60,9 @@ const REMOVED: Readonly<Record<string, string>> = {
     "processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
   "cache.unconfirmedMs":
     "unconfirmedMs is removed: with nodes of several providers, a value that no hash proves is served for ten minutes. Then another provider is asked",
+  "chains.nodes.batch.maxWaitMs": "maxWaitMs is removed: calls of one turn of the event loop share a request",
+  "chains.pending.askNodeNonce":
+    "askNodeNonce is removed: the pending nonce counts what was sent through forebay, and with pending.mode: node it is the node's",
   "chains.simulate.compareShare":
     "compareShare is removed: no run is compared while forebay serves. simulate.engine: reference executes with the library",
 };

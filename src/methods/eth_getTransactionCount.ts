@@ -1,7 +1,6 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
 import { type Address, formatQuantity } from "../ethereum/hex.ts";
-import { createCall } from "../jsonrpc/call.ts";
 import { stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
@@ -19,15 +18,6 @@ const read = blockRead({
   pending: readPendingNonce,
 });
 
-/** Reads the node's own pending nonce, which includes transactions that forebay has not seen. Returns undefined if the read fails. */
-export const readNodeNonce = async (
-  { chain, context }: MethodInput,
-  address: string,
-): Promise<RpcResponse | undefined> => {
-  const request = { ...createCall(name, [address, "pending"]), retention: "never", canonicalParams: "" } as const;
-  return Promise.try(() => chain.reads.request(request, context)).catch(() => undefined);
-};
-
 /** Raises a nonce at `pending` above the transactions that nodes accepted through forebay. */
 const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<RpcResponse> => {
   const { chain } = input;
@@ -37,13 +27,11 @@ const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<Rp
     return response;
   }
   const address = readAddress(input.call.params[0], "address");
-  const ofNode = chain.askNodeNonce ? await readNodeNonce(input, address) : undefined;
-  const best = ofNode !== undefined && nonceIn(ofNode) > nonceIn(response) ? ofNode : response;
-  const found = nonceIn(best);
+  const found = nonceIn(response);
   const sender: Address = `0x${address.slice(2)}`;
   const nonce = larger(found, input.context.view.pending?.nonce(sender, found) ?? found);
   const raised = await chain.advanceNonce(sender, nonce);
-  return { ...(raised === found ? best : viewResponse(formatQuantity(raised))), pending };
+  return { ...(raised === found ? response : viewResponse(formatQuantity(raised))), pending };
 };
 
 /**

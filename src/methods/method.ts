@@ -68,8 +68,6 @@ export interface Chain {
   readonly pendingNumber: "same" | "next";
   /** Whether all usable nodes get a raw transaction (`writes: all`). */
   readonly sendsToAll: boolean;
-  /** Whether the pending nonce is raised to the node's own (`pending.askNodeNonce`). */
-  readonly askNodeNonce: boolean;
   /** Raises `nonce` above the sender's consecutive transactions that a node accepted through any replica. */
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   /** Called with each new view. */

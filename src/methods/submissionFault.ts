@@ -1,15 +1,21 @@
-import { parsedResult } from "../core/rpcSource.ts";
+import { parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
 import { formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { SentTransaction } from "../pending/submittedTransaction.ts";
 import { eth_getBalance } from "./eth_getBalance.ts";
-import { eth_getTransactionCount, readNodeNonce } from "./eth_getTransactionCount.ts";
+import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import type { MethodInput } from "./method.ts";
 import { nonceIn } from "./pendingReads.ts";
 
 const NONCE = "eth_getTransactionCount";
+
+/** Reads the node's own pending nonce, which includes transactions that forebay has not seen. Returns undefined if the read fails. */
+const readNodeNonce = async ({ chain, context }: MethodInput, address: string): Promise<RpcResponse | undefined> => {
+  const request = { ...createCall(NONCE, [address, "pending"]), retention: "never", canonicalParams: "" } as const;
+  return Promise.try(() => chain.reads.request(request, context)).catch(() => undefined);
+};
 
 /** The error of a transaction that waits for one with a lower nonce. Its data is the expected nonce. */
 const findNonceGap = async (input: MethodInput, { sender, nonce }: SentTransaction): Promise<RpcError | undefined> => {

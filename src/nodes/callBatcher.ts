@@ -110,15 +110,12 @@ const chunks = (calls: readonly SentCall[], size: number): (readonly SentCall[])
  */
 export class CallBatcher implements ExchangeOwner {
   readonly #parts: BatcherParts;
-  /** Time that a call waits for others. 0: see BUSY_REQUESTS. */
-  readonly #maxWaitMs: number;
   #queue: SentCall[] = [];
   readonly #waiting = new WaitingCalls();
   #inFlight = 0;
 
-  constructor(parts: BatcherParts, maxWaitMs: number) {
+  constructor(parts: BatcherParts) {
     this.#parts = parts;
-    this.#maxWaitMs = maxWaitMs;
   }
 
   /** HTTP requests in flight. */
@@ -137,11 +134,7 @@ export class CallBatcher implements ExchangeOwner {
     if (this.#queue.length > 1) {
       return;
     }
-    if (this.#maxWaitMs === 0) {
-      setImmediate(this.#inFlight >= BUSY_REQUESTS ? this.#flushNext : this.#flush);
-    } else {
-      setTimeout(this.#flush, this.#maxWaitMs);
-    }
+    setImmediate(this.#inFlight >= BUSY_REQUESTS ? this.#flushNext : this.#flush);
   }
 
   sendAlone(call: SentCall): void {

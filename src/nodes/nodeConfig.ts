@@ -3,8 +3,7 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { DayBudget } from "../telemetry/dayBudgets.ts";
 import type { VerifyLevel } from "../verification/verifier.ts";
 
-/** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
-export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
+export type BatchOptions = "off" | { readonly maxCalls: number };
 
 /** The metric labels of a node, which are the fields of its log lines too. */
 export interface NodeLabels {

@@ -34,7 +34,7 @@ export interface CallOptions {
 }
 
 /** Most providers allow this number of calls. */
-const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
+const DEFAULT_BATCH: BatchOptions = { maxCalls: 50 };
 const DEFAULT_MAX_WAIT_MS = 5_000;
 
 /** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
@@ -96,17 +96,14 @@ export class NodeTransport {
       onHang: (isHung) => this.#onHang(isHung),
     });
     this.#requestLimit = new RequestLimit(requestsOfClients(concurrency));
-    this.#batcher = new CallBatcher(
-      {
-        endpoint: this.#endpoint,
-        breaker: this.#failures.breaker,
-        budget: this.#budget,
-        health: this.health,
-        requestLimit: this.#requestLimit,
-        batchLimit: new BatchLimit(batch === "off" ? 1 : batch.maxCalls),
-      },
-      batch === "off" ? 0 : batch.maxWaitMs,
-    );
+    this.#batcher = new CallBatcher({
+      endpoint: this.#endpoint,
+      breaker: this.#failures.breaker,
+      budget: this.#budget,
+      health: this.health,
+      requestLimit: this.#requestLimit,
+      batchLimit: new BatchLimit(batch === "off" ? 1 : batch.maxCalls),
+    });
     const admission = new CallAdmission(this.#batcher, this.#requestLimit, maxWaitMs);
     this.#permits = new SendPermits(name, this.#budget, admission, this.health);
   }

@@ -264,6 +264,10 @@ const REMOVED: readonly { readonly chain?: string; readonly process?: string; re
     process: "cache: { unconfirmedMs: 1000 }",
     fault: "cache: unconfirmedMs is removed: with nodes of several providers, a value that no hash proves",
   },
+  {
+    chain: "pending: { askNodeNonce: true }",
+    fault: "chains[0].pending: askNodeNonce is removed: the pending nonce counts what was sent",
+  },
 ];
 
 for (const { chain = "", process = "", fault } of REMOVED) {

@@ -43,7 +43,6 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   recordSubmitted: async () => undefined,
   advanceNonce: async (_sender: string, nonce: bigint) => nonce,
   sendsToAll: false,
-  askNodeNonce: false,
   subscribe: () => () => {},
   execution: undefined,
   pendingNumber: "same",

@@ -15,29 +15,26 @@ const noPost = { abort: () => undefined };
 /** A batcher whose HTTP requests are recorded and never answered. */
 const createRecorded = () => {
   const requests: string[][] = [];
-  const batcher = new CallBatcher(
-    {
-      endpoint: {
-        call: ({ call }) => {
-          requests.push([call.method]);
-          return noPost;
-        },
-        batch: (calls) => {
-          requests.push(calls.map(({ call }) => call.method));
-          return noPost;
-        },
+  const batcher = new CallBatcher({
+    endpoint: {
+      call: ({ call }) => {
+        requests.push([call.method]);
+        return noPost;
       },
-      batchLimit: new BatchLimit(50),
-      requestLimit: new RequestLimit(10),
-      breaker: new Breaker({ failures: 1, openMs: 1 }),
-      budget: new CallBudget(undefined),
-      health: new NodeHealth({ chain: "chain", node: "node" }, silent().metrics, {
-        methodLabel: () => "other",
-        unitsOf: () => 0,
-      }),
+      batch: (calls) => {
+        requests.push(calls.map(({ call }) => call.method));
+        return noPost;
+      },
     },
-    0,
-  );
+    batchLimit: new BatchLimit(50),
+    requestLimit: new RequestLimit(10),
+    breaker: new Breaker({ failures: 1, openMs: 1 }),
+    budget: new CallBudget(undefined),
+    health: new NodeHealth({ chain: "chain", node: "node" }, silent().metrics, {
+      methodLabel: () => "other",
+      unitsOf: () => 0,
+    }),
+  });
   return { batcher, requests };
 };
 

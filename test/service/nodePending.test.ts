@@ -189,16 +189,3 @@ test("a node's response at pending has the mode header", async () => {
   const fees = await ask("eth_feeHistory", "0x1", "pending", []);
   assert.equal(fees.headers.get("x-forebay-pending"), "node");
 });
-
-test("the node's own pending nonce counts with askNodeNonce in every mode", async (t) => {
-  const nonceOf = async (askNodeNonce: boolean) => {
-    const pending = { mode: "native" as const, askNodeNonce };
-    const native = await createService({ nodes: [{ url: node.url }], pending, forks: "none" });
-    t.after(() => native.close());
-    const at = async (tag: string) =>
-      (await rpc(native.url, "eth_getTransactionCount", [`0x${"aa".repeat(20)}`, tag])).body.result;
-    return [await at("pending"), await at("latest")];
-  };
-  assert.deepEqual(await nonceOf(false), ["0x5", "0x5"]);
-  assert.deepEqual(await nonceOf(true), ["0x9", "0x5"]);
-});

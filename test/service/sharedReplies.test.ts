@@ -72,8 +72,7 @@ interface Stage {
   readonly batches: readonly (readonly string[])[];
 }
 
-/** `maxWaitMs`: the time that calls wait for others, so that those of two connections share a request. */
-const start = async (t: TestContext, origins: number, maxWaitMs: number): Promise<Stage> => {
+const start = async (t: TestContext, origins: number): Promise<Stage> => {
   const batches: string[][] = [];
   const nodes = await Promise.all(
     Array.from({ length: origins }, () =>
@@ -86,7 +85,7 @@ const start = async (t: TestContext, origins: number, maxWaitMs: number): Promis
   t.after(() => Promise.all(nodes.map((node) => node.close())));
   const service = await createService(
     {
-      nodes: nodes.map(({ url }) => ({ url, batch: { maxWaitMs } })),
+      nodes: nodes.map(({ url }) => ({ url })),
       ...{ pending: { mode: "node" }, finality: { depth: 20 }, upstream: { hedge: false }, state: { follow: false } },
     },
     { cache: { bypassHeader: BYPASS } },
@@ -140,7 +139,7 @@ const assertNobodyBlamed = async ({ opsUrl }: Service): Promise<void> => {
 
 for (const origins of [1, 2]) {
   test(`a large result and small ones of one reply are right from one connection, with ${origins} origins`, async (t) => {
-    const { service, batches } = await start(t, origins, 1);
+    const { service, batches } = await start(t, origins);
     for (const call of large) {
       for (const [smalls, at] of ORDERS) {
         const calls = small.slice(0, smalls).toSpliced(at, 0, call);
@@ -158,7 +157,7 @@ for (const origins of [1, 2]) {
   });
 
   test(`a large result and small ones of one reply are right from two connections, with ${origins} origins`, async (t) => {
-    const { service } = await start(t, origins, 5);
+    const { service } = await start(t, origins);
     for (const call of large) {
       for (const smalls of [1, MAX_SMALL]) {
         const others = small.slice(0, smalls);
