@@ -77,7 +77,7 @@ export class LogVerifier {
 
   /** Reads the fields of a block by its hash. Undefined if they cannot be verified, or cannot be read now. */
   async readHeader(hash: Hash, context: Context): Promise<Readonly<Record<string, unknown>> | undefined> {
-    return this.#verifier.level === "full" ? ifReadable(this.#reads.headerOf(hash, context), context) : undefined;
+    return this.#verifier.verifiesReceipts() ? ifReadable(this.#reads.headerOf(hash, context), context) : undefined;
   }
 
   /** Finds the blooms that verify these logs; undefined if there are none. `isOneBlock`: if its header is not known, it is read. */
