@@ -86,12 +86,41 @@ const optionsOf = (schema: Schema, prefix: string): Option[] => {
 /** Lists every option of the configuration, in the order of the schema. */
 export const readOptions = (): readonly Option[] => optionsOf(z.toJSONSchema(configSchema, { io: "input" }), "");
 
-export const formatConfigurationTable = (): string =>
-  [
-    "| Option | Type | Default | Meaning |",
-    "|---|---|---|---|",
-    ...readOptions().map(
-      ({ path, type, fallback, meaning }) =>
-        `| \`${path}\` | ${type} | ${fallback} | ${meaning.replaceAll("|", "\\|")} |`,
-    ),
+/** Numbers that say what forebay works with, and bound nothing. */
+const NUMBERS: ReadonlySet<string> = new Set([
+  ...[
+    "chains[].chainId",
+    "chains[].nodes[].priority",
+    "chains[].finality.depth",
+    "chains[].customMethods[].blockParam",
+  ],
+  ...["server.port", "server.opsPort", "access.keys[].confirmations", "access.payment.asset.decimals"],
+]);
+
+/** Whether an option bounds a number, a size or a time. Most users need none of them. */
+const isLimit = ({ path, type }: Option): boolean => /^(?:integer|number)/.test(type) && !NUMBERS.has(path);
+
+const formatOptions = (options: readonly Option[]): readonly string[] => [
+  "| Option | Type | Default | Meaning |",
+  "|---|---|---|---|",
+  ...options.map(
+    ({ path, type, fallback, meaning }) =>
+      `| \`${path}\` | ${type} | ${fallback} | ${meaning.replaceAll("|", "\\|")} |`,
+  ),
+];
+
+/** Formats two tables: what people set, and limits. */
+export const formatConfigurationTable = (): string => {
+  const options = readOptions();
+  return [
+    "## What people set",
+    "",
+    ...formatOptions(options.filter((option) => !isLimit(option))),
+    "",
+    "## Limits",
+    "",
+    "Numbers, sizes and times. [Limits](limits.md) says what a client sees at each.",
+    "",
+    ...formatOptions(options.filter(isLimit)),
   ].join("\n");
+};
