@@ -47,6 +47,11 @@ export interface Forebay {
   /** Resolves when every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
   /**
+   * Resolves when the port for clients is open. A process that shares its port opens it when it can serve. Rejects if the port cannot
+   * be opened. It stays pending if the process ends before.
+   */
+  readonly listening: Promise<void>;
+  /**
    * Applies another configuration. Rejects with ConfigError, and changes nothing, if it cannot. Ports and caches do not change.
    * An abort ends the wait for the nodes of new chains.
    */
@@ -100,6 +105,7 @@ class RunningForebay implements Forebay {
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #readiness: Readiness<ChainRuntime>;
+  readonly #listening = Promise.withResolvers<void>();
   #http: HttpServer | undefined;
   #ops: OpsServer | undefined;
   #config: Config;
@@ -133,15 +139,33 @@ class RunningForebay implements Forebay {
     });
   }
 
-  /** Opens the ports. Rejects if a port is in use. A process that shares its port opens it when it can serve. */
+  /** Opens the ports. Rejects if a port is in use. Does not wait for a port that is shared: see `listening`. */
   async open(): Promise<void> {
     this.#ops = await this.#ports.openOps(this.#opsOptions());
-    while (this.#config.server.reusePort && this.#readiness.report(undefined).status !== 200) {
-      await wait(READY_POLL_MS);
+    if (this.#config.server.reusePort) {
+      this.#untilReady()
+        .then(() => this.#listen())
+        .then(this.#listening.resolve, this.#listening.reject);
+    } else {
+      await this.#listen();
+      this.#listening.resolve();
     }
+  }
+
+  async #untilReady(): Promise<void> {
+    while (this.#readiness.report(undefined).status !== 200) {
+      await wait(READY_POLL_MS, undefined, { ref: false });
+    }
+  }
+
+  async #listen(): Promise<void> {
     this.#http = await this.#openHttp();
     // Chains may have become known while the port was opened.
     this.#http.setRoutes(this.#chains.routes);
+  }
+
+  get listening(): Promise<void> {
+    return this.#listening.promise;
   }
 
   get url(): string {
@@ -193,13 +217,14 @@ class RunningForebay implements Forebay {
 
   async drain(): Promise<void> {
     const { drainDelayMs, drainTimeoutMs } = this.#config.server;
-    const http = opened(this.#http);
+    const http = this.#http;
     await drain({
       server: {
-        startDraining: () => http.startDraining(),
+        startDraining: () => http?.startDraining(),
         close: (timeoutMs) => this.#closeServers(timeoutMs),
       },
-      delay: () => wait(drainDelayMs),
+      // Nobody has to leave a port that is not open.
+      delay: async () => http && wait(drainDelayMs),
       timeoutMs: drainTimeoutMs,
       markUnready: () => {
         this.#isDraining = true;

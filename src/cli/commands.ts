@@ -74,6 +74,7 @@ const serve = async (args: Arguments): Promise<void> => {
   process.on("SIGHUP", () => void reload.run());
   // The next start reads the cache, also if this process is killed.
   void forebay.ready.then(() => flushCompileCache());
+  await forebay.listening;
   log.info({ listening: forebay.url, ops: forebay.opsUrl }, "listening");
 };
 

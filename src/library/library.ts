@@ -71,6 +71,7 @@ export const createForebay = async (raw: ConfigInput): Promise<ForebayLibrary> =
   const { promise, resolve } = Promise.withResolvers<HttpServer>();
   const ports = openPortsOf(raw);
   const { forebay } = await startForebay(config, createPorts(ports, resolve));
+  await forebay.listening;
   const http = await promise;
   const own = new OwnRequests();
   const chains = config.chains.map(({ name }) => name);
