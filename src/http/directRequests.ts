@@ -62,43 +62,11 @@ const readRequest = async ({ body }: Request, maxBytes: number, post: PostReques
   return Buffer.concat(parts);
 };
 
-/** A request in flight, until its response is read. */
-class RunningRequest {
-  readonly post: PostRequest;
-  /** Rejects with the reason for which the request breaks. */
-  readonly broken: Promise<never>;
-  readonly #reject: (reason: unknown) => void;
-  readonly #signal: AbortSignal;
-  readonly #abort = (): void => this.break(this.#signal.reason);
-
-  constructor(post: PostRequest, signal: AbortSignal) {
-    this.post = post;
-    const { promise, reject } = Promise.withResolvers<never>();
-    this.broken = promise;
-    this.#reject = reject;
-    this.#signal = signal;
-    signal.addEventListener("abort", this.#abort);
-    // Once the response has begun, nobody waits for it.
-    promise.catch(() => undefined);
-  }
-
-  /** Ends the calls of the request. */
-  break(reason: unknown): void {
-    this.#reject(reason);
-    this.post.disconnect();
-  }
-
-  end(): void {
-    this.#signal.removeEventListener("abort", this.#abort);
-    this.post.releaseMemory();
-  }
-}
-
 /** JSON-RPC requests of this process: the library's `fetch`. Their keys, limits and responses are those of requests over HTTP. */
 export class DirectRequests {
   readonly #options: DirectRequestsOptions;
   readonly #telemetry: HttpTelemetry;
-  readonly #running = new Set<RunningRequest>();
+  readonly #running = new Set<PostRequest>();
 
   constructor(options: DirectRequestsOptions, telemetry: HttpTelemetry) {
     this.#options = options;
@@ -124,8 +92,8 @@ export class DirectRequests {
 
   /** Breaks the requests in flight. */
   close(): void {
-    for (const running of this.#running) {
-      running.break(new Error("the server is closed"));
+    for (const post of this.#running) {
+      post.disconnect();
     }
   }
 
@@ -154,20 +122,28 @@ export class DirectRequests {
   }
 
   async #run(endpoint: Endpoint, request: Request, post: PostRequest): Promise<Response> {
+    const { signal } = request;
     const startMs = performance.now();
-    const running = new RunningRequest(post, request.signal);
-    this.#running.add(running);
+    const disconnect = (): void => post.disconnect();
+    signal.addEventListener("abort", disconnect);
+    this.#running.add(post);
     this.#telemetry.begin();
+    const broken = new Promise<never>((_, reject) => {
+      post.lazySignal.add(() => reject(signal.aborted ? signal.reason : new Error("the server is closed")));
+    });
+    // Once the response has begun, its reader gets the error.
+    broken.catch(() => undefined);
     const end = (status: number, bytes: number): void => {
-      running.end();
-      this.#running.delete(running);
+      signal.removeEventListener("abort", disconnect);
+      this.#running.delete(post);
+      post.releaseMemory();
       this.#telemetry.end(post, { status, left: post.isDisconnected }, startMs);
       this.#telemetry.metrics.responseBytes.observe(bytes);
       post.caller.usage?.send(bytes);
     };
     let answer: EndpointResponse;
     try {
-      answer = await Promise.race([this.#answer(endpoint, request, post), running.broken]);
+      answer = await Promise.race([this.#answer(endpoint, request, post), broken]);
     } catch (error) {
       end(error instanceof RpcError ? error.status : 0, 0);
       throw error;
@@ -181,7 +157,7 @@ export class DirectRequests {
     return this.#respond(
       answer,
       post.requestId,
-      streamOf(chunks, running, (bytes) => end(status, bytes)),
+      streamOf(chunks, post, (bytes) => end(status, bytes)),
     );
   }
 
@@ -208,7 +184,7 @@ export class DirectRequests {
 }
 
 /** The body of a response that is read while its calls go on. `end` is called once, with the bytes that were read. */
-const streamOf = (chunks: readonly Chunk[], running: RunningRequest, end: (bytes: number) => void): ReadableStream => {
+const streamOf = (chunks: readonly Chunk[], post: PostRequest, end: (bytes: number) => void): ReadableStream => {
   let bytes = 0;
   const read = async function* (): AsyncGenerator<Uint8Array> {
     for (const chunk of chunks) {
@@ -221,11 +197,11 @@ const streamOf = (chunks: readonly Chunk[], running: RunningRequest, end: (bytes
   };
   const stream = Readable.from(read(), { objectMode: false });
   const idle = setTimeout(() => stream.destroy(new Error("nobody read the response")), READ_TIMEOUT_MS);
-  running.broken.catch((error) => stream.destroy(error));
+  post.lazySignal.add(() => stream.destroy(new Error("the request was aborted")));
   finished(stream, (error) => {
     clearTimeout(idle);
     if (error) {
-      running.break(error);
+      post.disconnect();
     }
     end(bytes);
   });
