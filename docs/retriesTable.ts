@@ -57,7 +57,7 @@ const formatLimits = (): string[] => {
     "|---|---|---|---|",
     `| hang | each time that a node hangs | ${hang.quietMs} ms without a byte, up to ${hang.connectMs} ms to connect a probe, ${hang.answerMs} ms for its response | ${waits.hang} ms |`,
     `| node | ${node.delaysMs.length} retries on one node | ${list(node.delaysMs)} | ${waits.node} ms |`,
-    `| pool | \`chains[].upstream.attempts\` in all (${attempts}) | ${pool.firstDelayMs} ms before the second attempt, then twice as long each time; none before a node that was not tried. Each node that lacks the data adds up to ${waits.node} ms | ${attempts} × ${waits.node} + ${waits.pool - attempts * waits.node} = ${waits.pool} ms |`,
+    `| pool | \`chains[].upstream.attempts\` in all (${attempts}) | ${pool.firstDelayMs} ms before the second attempt, then twice as long each time; none before a node that was not tried. Nodes that lack the data are tried beside these, and each adds up to ${waits.node} ms | ${attempts} × ${waits.node} + ${waits.pool - attempts * waits.node} = ${waits.pool} ms, with at most ${attempts} nodes |`,
     `| logs | ${logs.delaysMs.length} more rounds over the nodes, for each fetch range | ${list(logs.delaysMs)} | ${waits.logs} ms |`,
     `| view | ${view.maxViews} views, and ${view.delaysMs.length} retries after a delay | up to ${view.maxRefreshMs} ms to refresh heads; ${list(view.delaysMs)} | ${rounds} × (${waits.pool} + ${view.maxRefreshMs}) + ${sum(view.delaysMs)} = ${waits.view} ms |`,
   ];
