@@ -7,7 +7,7 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
 import { PostRequest } from "./httpRequest.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
-import { hasJson, type JsonRpcHandler, tooLarge, wrongType } from "./jsonRpcHandler.ts";
+import { bodyTooLarge, hasJson, type JsonRpcHandler, wrongType } from "./jsonRpcHandler.ts";
 import { answerHeaders, REFUSED } from "./postResponder.ts";
 import type { Route } from "./router.ts";
 
@@ -52,7 +52,7 @@ const readRequest = async ({ body }: Request, maxBytes: number, post: PostReques
     bytes += part.length;
     if (bytes > maxBytes) {
       post.caller.charge?.(1, "invalid");
-      throw tooLarge(maxBytes);
+      throw bodyTooLarge(maxBytes);
     }
     if (!post.holdBody(part.length)) {
       throw overBudget();

@@ -66,7 +66,7 @@ const notPassedThrough = (chain: string): RpcError => {
 const tooManyPieces = (): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, "Invalid request: body arrives in too many pieces", { status: 400 });
 
-export const tooLarge = (maxBytes: number): RpcError =>
+export const bodyTooLarge = (maxBytes: number): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, `Invalid request: body is larger than ${maxBytes} bytes`, { status: 400 });
 
 /** Whether the body of a request is JSON that can be read. */
@@ -214,7 +214,7 @@ export class JsonRpcHandler {
     }
     post.caller.charge?.(1, "invalid");
     const isLarge = reason === "tooLarge";
-    this.#responder.rejectUnread(post, isLarge ? tooLarge(this.#options.maxBodyBytes) : tooManyPieces(), isLarge);
+    this.#responder.rejectUnread(post, isLarge ? bodyTooLarge(this.#options.maxBodyBytes) : tooManyPieces(), isLarge);
   }
 
   #onBody(endpoint: Endpoint, post: HttpRequest, body: ReadBody): void {

@@ -12,7 +12,7 @@ import { isUnknownBlock } from "../logs/logsOfBlock.ts";
 import { formatList, joinLogs } from "../logs/mergeLogs.ts";
 import { scanLogs } from "../logs/scanLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
-import { type BlocksReader, CanonicalChain, unreadableBlocks } from "./canonicalChain.ts";
+import { type BlocksReader, FilterChain, unreadableBlocks } from "./filterChain.ts";
 import { createNonce, type Filter } from "./filterStore.ts";
 import { MAX_REPLACED_BLOCKS, type ParentHashReader, type Reorganisation, ReplacedBlocks } from "./replacedBlocks.ts";
 
@@ -85,7 +85,7 @@ export class FilterChanges {
       // Another replica may have reported newer blocks than this view has.
       return { response: localResponse(formatList([])), next: undefined };
     }
-    const chain = new CanonicalChain(context, this.#reads.blocksBelow);
+    const chain = new FilterChain(context, this.#reads.blocksBelow);
     const reorganisation = (await this.#isFarBelow(filter, context))
       ? { gone: [], fork: cursor.number }
       : await this.#replaced.find(cursor, chain, context);
@@ -174,7 +174,7 @@ const throwUnlessUnknown = (error: unknown): undefined => {
   }
 };
 
-const readHashes = async (range: BlockRange, chain: CanonicalChain): Promise<RpcResponse | undefined> => {
+const readHashes = async (range: BlockRange, chain: FilterChain): Promise<RpcResponse | undefined> => {
   const hashes = await chain.hashes(range);
   return hashes && localResponse(formatJson(hashes));
 };

@@ -2,7 +2,7 @@ import type { Context } from "../core/context.ts";
 import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
 import { type Hash, isHash } from "../ethereum/hex.ts";
 import type { SegmentStore } from "../logs/cachedSegments.ts";
-import type { CanonicalChain } from "./canonicalChain.ts";
+import type { FilterChain } from "./filterChain.ts";
 
 /** Returns the parent's hash of a block of any branch, or undefined if no node has the block. */
 export type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | undefined>;
@@ -50,7 +50,7 @@ export class ReplacedBlocks {
   }
 
   /** Finds the newest canonical ancestor of a cursor. Undefined if it is not found, because a replaced block is forgotten. */
-  async find(cursor: BlockId, chain: CanonicalChain, context: Context): Promise<Reorganisation | undefined> {
+  async find(cursor: BlockId, chain: FilterChain, context: Context): Promise<Reorganisation | undefined> {
     const gone: BlockId[] = [];
     let block = cursor;
     for (;;) {

@@ -14,7 +14,7 @@ const MAX_READ_BLOCKS = 300n;
 export const unreadableBlocks = () => unavailable("the blocks since the last poll cannot be read now: poll again");
 
 /** The canonical chain of one poll: the block ring of its view, and blocks below it that were read. */
-export class CanonicalChain {
+export class FilterChain {
   readonly #context: Context;
   readonly #read: BlocksReader;
   readonly #below = new Map<bigint, Hash>();
