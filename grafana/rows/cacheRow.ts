@@ -26,14 +26,10 @@ export const cacheRow: Row = {
       queries: [rates("cache_lookups_total", CHAIN, "outcome")],
     },
     {
-      title: "Stored and evicted",
-      description:
-        "Responses cached by class, and entries evicted for room. If evictions do not end, increase the memory cache.",
+      title: "Evicted",
+      description: "Entries evicted for room. If evictions do not end, increase the memory cache.",
       unit: "ops",
-      queries: [
-        rates("cache_stored_total", CHAIN, "class"),
-        named("evicted", rates("cache_evictions_total", INSTANCE)),
-      ],
+      queries: [named("evicted", rates("cache_evictions_total", INSTANCE))],
     },
     {
       title: "Second origins",
@@ -49,19 +45,6 @@ export const cacheRow: Row = {
       queries: [value("sum", "cache_bytes", INSTANCE, "instance")],
     },
     {
-      title: "Entries",
-      description: "Entries in the memory cache of each process.",
-      unit: "short",
-      queries: [value("sum", "cache_entries", INSTANCE, "instance")],
-    },
-    {
-      title: "Age at hit",
-      description:
-        "Age of entries when they were served. Reads near the head have low ages, reads of old blocks high ages.",
-      unit: "s",
-      queries: [0.5, 0.9].map((share) => quantile(share, "cache_hit_age_seconds", INSTANCE)),
-    },
-    {
       title: "Data folder",
       description:
         "1 while the data folder can be used, and its failures by reason: each one is a cache miss, and no request fails.",
@@ -70,12 +53,6 @@ export const cacheRow: Row = {
         named("{{instance}} up", value("min", "disk_up", INSTANCE, "instance")),
         rates("disk_errors_total", INSTANCE, "reason"),
       ],
-    },
-    {
-      title: "Data folder, reads",
-      description: "Reads of the data folder by outcome. A miss goes to Redis or to a node.",
-      unit: "ops",
-      queries: [rates("disk_reads_total", INSTANCE, "outcome")],
     },
     {
       title: "Data folder, bytes",
@@ -91,12 +68,6 @@ export const cacheRow: Row = {
       description: "Entries in the data folder of each process. The oldest are removed for room.",
       unit: "short",
       queries: [value("sum", "disk_entries", INSTANCE, "instance")],
-    },
-    {
-      title: "Data folder latency, 99th percentile",
-      description: "By operation. set is a batch of entries, and nobody waits for it.",
-      unit: "s",
-      queries: [quantile(0.99, "disk_seconds", INSTANCE, "operation")],
     },
     {
       title: "Redis",

@@ -58,7 +58,7 @@ export const headsRow: Row = {
         "Reorganisations a second, and the depth of the deepest tenth. Requests with x-forebay-min-view: the view was there, or was awaited. It stayed older, or was replaced.",
       unit: "short",
       queries: [
-        rates("reorgs_total", CHAIN, "chain"),
+        rates("reorg_depth_blocks_count", CHAIN, "chain"),
         named("{{chain}} view {{outcome}}", rates("min_view_requests_total", CHAIN, "chain", "outcome")),
         named("{{chain}} depth p90", quantile(0.9, "reorg_depth_blocks", CHAIN, "chain")),
       ],

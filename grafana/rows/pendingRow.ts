@@ -28,12 +28,6 @@ export const pendingRow: Row = {
       ],
     },
     {
-      title: "Lead over the sealed head",
-      description: "Number of the pending block minus that of the served head. Normally 1.",
-      unit: "suffix:blocks",
-      queries: [value("max", "feed_lead_blocks", CHAIN, "chain")],
-    },
-    {
       title: "Answers at pending by mode",
       description:
         "live and native responses are from the view. In the modes stale, unverified and node, a node answers state reads.",

@@ -21,10 +21,7 @@ export const processRow: Row = {
       description:
         "Bytes that requests hold, by kind. Above half of `server.memoryBudgetBytes`, several clients hold much.",
       unit: "bytes",
-      queries: [
-        value("max", "memory_budget_used_bytes", INSTANCE, "kind"),
-        named("{{instance}} budget", value("max", "memory_budget_bytes", INSTANCE, "instance")),
-      ],
+      queries: [value("max", "memory_budget_used_bytes", INSTANCE, "kind")],
     },
     {
       title: "Refused without memory",
@@ -45,18 +42,9 @@ export const processRow: Row = {
     },
     {
       title: "Heap of the main thread",
-      description: "Used heap and its limit. The process ends if the heap reaches the limit.",
+      description: "Used heap. The process ends if it reaches the limit of Node.js.",
       unit: "bytes",
-      queries: [
-        named("{{instance}} used", value("max", "heap_bytes", INSTANCE, "instance")),
-        named("{{instance}} limit", value("max", "heap_limit_bytes", INSTANCE, "instance")),
-      ],
-    },
-    {
-      title: "Garbage collection",
-      description: "Share of time in which garbage collection pauses the main thread, by kind.",
-      unit: "percentunit",
-      queries: [named("{{instance}} {{kind}}", rates("gc_seconds_sum", INSTANCE, "instance", "kind"))],
+      queries: [value("max", "heap_bytes", INSTANCE, "instance")],
     },
     {
       title: "Log lines dropped",

@@ -55,15 +55,6 @@ export const requestsRow: Row = {
       ],
     },
     {
-      title: "Body sizes, 95th percentile",
-      description: "Requests as received, responses before compression.",
-      unit: "bytes",
-      queries: [
-        named("request", quantile(0.95, "request_bytes", INSTANCE)),
-        named("response", quantile(0.95, "response_bytes", INSTANCE)),
-      ],
-    },
-    {
       title: "Refused",
       description:
         "Calls and connections rejected by access control, charged calls, rate limits that were not applied because their store failed, and failed pass-through.",

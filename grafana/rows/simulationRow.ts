@@ -22,11 +22,10 @@ export const simulationRow: Row = {
     },
     {
       title: "Fetching state",
-      description: "Rounds that a run needed, and values fetched from nodes a second.",
+      description: "Rounds that a run needed, and values from known state a second.",
       unit: "short",
       queries: [
         named("rounds p95", quantile(0.95, "simulate_rounds", CHAIN)),
-        named("values a second", rates("simulate_fetched_total", CHAIN)),
         named("known values a second", rates("simulate_known_total", CHAIN)),
       ],
     },

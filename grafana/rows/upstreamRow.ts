@@ -33,13 +33,6 @@ export const upstreamRow: Row = {
       ],
     },
     {
-      title: "Leader",
-      description: "Replicas that serve the heads of this node.",
-      unit: "none",
-      stacked: true,
-      queries: [value("sum", "upstream_leader", NODE, "chain", "node")],
-    },
-    {
       title: "Units by node",
       description: "Price of the calls to a node in provider units a second (docs/usage.md).",
       unit: "suffix:units/s",
@@ -52,12 +45,6 @@ export const upstreamRow: Row = {
         "Share of `nodes[].unitsPerDay` that a node has got since 00:00 UTC, from all replicas. At 1, it is used only if no other can answer.",
       unit: "percentunit",
       queries: [value("max", "upstream_budget_ratio", NODE, "chain", "node")],
-    },
-    {
-      title: "HTTP requests by node",
-      description: "HTTP requests to nodes. Calls of one moment share a request.",
-      unit: "reqps",
-      queries: [rates("upstream_http_requests_total", NODE, "chain", "node")],
     },
     {
       title: "Latency by node, 95th percentile",
@@ -85,12 +72,6 @@ export const upstreamRow: Row = {
       description: "Time that a node is behind the served head. A lagging node gets only requests for old blocks.",
       unit: "s",
       queries: [value("max", "upstream_lag_seconds", NODE, "chain", "node")],
-    },
-    {
-      title: "Lag by node in blocks",
-      description: "Blocks that a node is behind the served head.",
-      unit: "suffix:blocks",
-      queries: [value("max", "upstream_lag_blocks", NODE, "chain", "node")],
     },
     {
       title: "Nodes with a lost WebSocket",
@@ -123,12 +104,6 @@ export const upstreamRow: Row = {
           legend: "{{chain}} {{node}} {{outcome}}",
         },
       ],
-    },
-    {
-      title: "Rejected heads by node",
-      description: "Heads that do not link to the served chain and that no evidence confirms. They are not served.",
-      unit: "short",
-      queries: [rates("upstream_rejected_heads_total", NODE, "chain", "node")],
     },
     {
       title: "Wrong responses by node and check",

@@ -1,4 +1,4 @@
-import { INSTANCE, named, rate, rates, value } from "../queries.ts";
+import { INSTANCE, rate, rates, value } from "../queries.ts";
 import type { Row } from "../row.ts";
 
 const byKey = (metric: string): string => `sum by (key) (${rate(metric, INSTANCE)})`;
@@ -23,9 +23,9 @@ export const usageRow: Row = {
     },
     {
       title: "Saved share by key",
-      description: "Share of the calls of a key that needed no call to a node.",
+      description: "Share of the units of a key that needed no node.",
       unit: "percentunit",
-      queries: [{ expr: `${byKey("key_saved_calls_total")} / ${byKey("key_calls_total")}`, legend: "{{key}}" }],
+      queries: [{ expr: `${byKey("key_saved_units_total")} / ${byKey("key_units_total")}`, legend: "{{key}}" }],
     },
     {
       title: "Calls by key",
@@ -35,26 +35,11 @@ export const usageRow: Row = {
       queries: [rates("key_calls_total", INSTANCE, "key")],
     },
     {
-      title: "Errors by key",
-      description: "Calls a second that ended with an error. A key with many of them has a fault in its client.",
-      unit: "cps",
-      queries: [rates("key_errors_total", INSTANCE, "key")],
-    },
-    {
       title: "Spent of the day's units, by key",
       description:
         "Share of `access.keys[].limit.unitsPerDay` that a key has spent at nodes since 00:00 UTC, on all replicas. At 1, its calls are refused.",
       unit: "percentunit",
       queries: [value("max", "key_budget_ratio", INSTANCE, "key")],
-    },
-    {
-      title: "Bytes by key",
-      description: "Request bodies, responses and events a second, before compression.",
-      unit: "binBps",
-      queries: [
-        named("{{key}} received", rates("key_received_bytes_total", INSTANCE, "key")),
-        named("{{key}} sent", rates("key_sent_bytes_total", INSTANCE, "key")),
-      ],
     },
   ],
 };

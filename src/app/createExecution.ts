@@ -92,7 +92,6 @@ const createState = ({
     store,
     hashOf: (number) => heads.current()?.at(number)?.hash,
     epoch: () => stated.epoch(Date.now()),
-    onFetch: (values) => telemetry.metrics.simulateFetched.inc({ chain: config.name }, values),
   });
 };
 

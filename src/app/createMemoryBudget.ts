@@ -40,7 +40,6 @@ export const createMemoryBudget = (
   const cacheBytes = cacheBytesOf(config);
   const maxBytes = budgetBytesOf(config, machine);
   const budget = new MemoryBudget(maxBytes);
-  metrics.memoryLimitBytes.set(maxBytes);
   metrics.beforeScrape.add(() => {
     for (const kind of MEMORY_KINDS) {
       metrics.memoryUsedBytes.set({ kind }, budget.usedBy(kind));

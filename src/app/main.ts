@@ -336,10 +336,6 @@ class RunningForebay implements Forebay {
     for (const served of this.#chains.current) {
       const { name: chain, upstreams } = served;
       metrics.chainServing.set({ chain }, this.#readiness.isServing(served) ? 1 : 0);
-      const { leader } = upstreams.heads;
-      for (const { name: node } of upstreams.nodes) {
-        metrics.upstreamLeader.set({ chain, node }, node === leader ? 1 : 0);
-      }
       const { newest } = upstreams.heads;
       if (newest) {
         metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(newest.timestamp)));

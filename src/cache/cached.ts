@@ -30,13 +30,11 @@ class CachedSource implements RpcSource {
   readonly #source: RpcSource;
   readonly #options: CachedOptions;
   readonly #count: ReturnType<typeof createLookupCounters>;
-  readonly #countStored: ReturnType<typeof createStoredCounters>;
 
   constructor(source: RpcSource, options: CachedOptions) {
     this.#source = source;
     this.#options = options;
     this.#count = createLookupCounters(options);
-    this.#countStored = createStoredCounters(options);
   }
 
   request(request: RpcRequest, context: Context): Awaitable<RpcResponse> {
@@ -51,9 +49,8 @@ class CachedSource implements RpcSource {
     }
     const entry = this.#options.memory.get(key);
     if (entry !== undefined && isValid(entry, retention, heads)) {
-      const nowMs = Date.now();
-      if (this.#isServed(entry, request, nowMs)) {
-        this.#countHit(retention, "memory", entry, nowMs);
+      if (this.#isServed(entry, request, Date.now())) {
+        this.#count(retention, "memory");
         // An entry in memory is the response of its hits too.
         return entry;
       }
@@ -66,11 +63,6 @@ class CachedSource implements RpcSource {
   #isServed(entry: CacheEntry, { method }: RpcRequest, nowMs: number): boolean {
     const { stated } = this.#options;
     return !isStated(entry) || stated.isServed(entry, nowMs, stated.mustAgree && needsAgreement(method));
-  }
-
-  #countHit(retention: RetentionClass, tier: "memory" | EntryStore["name"], entry: CacheEntry, nowMs: number): void {
-    this.#count(retention, tier);
-    this.#options.telemetry.metrics.cacheAgeSeconds.observe((nowMs - entry.storedAtMs) / 1000);
   }
 
   #findNull(request: RpcRequest, heads: Heads): RpcResponse | undefined {
@@ -92,7 +84,7 @@ class CachedSource implements RpcSource {
         return this.#fetchOrConfirm(key, request, context, found?.entry ?? inMemory);
       }
       const { entry, store } = found;
-      this.#countHit(retention, store.name, entry, Date.now());
+      this.#count(retention, store.name);
       const { body, block, proof } = entry;
       return { body, status: { hit: store.name }, ...(block && { block }), ...(proof && { proof }) };
     });
@@ -175,11 +167,7 @@ class CachedSource implements RpcSource {
     if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
       negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
     }
-    const isStored = storeEntry(this.#options, key, entry, retention);
-    if (isStored) {
-      this.#countStored(retention);
-    }
-    return isStored;
+    return storeEntry(this.#options, key, entry, retention);
   }
 
   /** Whether two origins have stated the value that the memory has. The statement of one node does not replace it. */
@@ -275,19 +263,6 @@ const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {
     if (counter === undefined) {
       counter = telemetry.metrics.cacheLookups.series({ chain, class: retention, outcome });
       ofClass.set(outcome, counter);
-    }
-    counter.inc();
-  };
-};
-
-/** Creates the counters of cached responses. Each series is created on first use. */
-const createStoredCounters = ({ chain, telemetry }: CachedOptions): ((retention: RetentionClass) => void) => {
-  const counters = new Map<RetentionClass, CounterSeries>();
-  return (retention) => {
-    let counter = counters.get(retention);
-    if (counter === undefined) {
-      counter = telemetry.metrics.cacheStored.series({ chain, class: retention });
-      counters.set(retention, counter);
     }
     counter.inc();
   };

@@ -37,7 +37,7 @@ export class DiskStore implements EntryStore {
   #pausedUntilMs = 0;
 
   constructor(storage: EntryStorage, maxBytes: number, telemetry: Telemetry) {
-    const { diskSeconds, diskErrors } = telemetry.metrics;
+    const { diskErrors } = telemetry.metrics;
     this.#storage = storage;
     this.#telemetry = telemetry;
     this.#reads = new BatchedReads(
@@ -45,10 +45,7 @@ export class DiskStore implements EntryStore {
         send: (keys) => [{ keys: keys.length, values: storage.read(keys) }],
         timeoutMs: TIMEOUT_MS,
         onTimeout: (reads) => this.#onTimeout(reads),
-        onSuccess: (startMs) => {
-          diskSeconds.observe({ operation: "get" }, (performance.now() - startMs) / 1000);
-          this.#onSuccess();
-        },
+        onSuccess: () => this.#onSuccess(),
         onError: (_, reads) => diskErrors.inc({ reason: "other" }, reads),
       },
       () => diskErrors.inc({ reason: "corrupt" }),
@@ -71,11 +68,7 @@ export class DiskStore implements EntryStore {
     }
     const read = await (shared ?? this.#reads.read(key, owner));
     // It may have been removed during the read.
-    const entry = this.#writes.isRemoving(key) ? undefined : read;
-    if (shared === undefined) {
-      this.#telemetry.metrics.diskReads.inc({ outcome: entry === undefined ? "miss" : "hit" });
-    }
-    return entry;
+    return this.#writes.isRemoving(key) ? undefined : read;
   }
 
   set(key: string, entry: CacheEntry, seconds: number): void {
@@ -212,14 +205,12 @@ class DiskWrites {
   }
 
   async #write(batch: readonly QueuedChange[]): Promise<void> {
-    const { storage, telemetry } = this.#options;
-    const startMs = performance.now();
+    const { storage } = this.#options;
     const changes = (await Promise.all(batch.map(({ change }) => change))).filter((change) => change !== undefined);
     await storage.write(changes);
     for (const { key } of changes.filter(({ value }) => value === undefined)) {
       void this.#endRemoval(key);
     }
-    telemetry.metrics.diskSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
     this.#count(-batch.reduce((sum, { bytes }) => sum + bytes, 0));
   }
 

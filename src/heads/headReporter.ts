@@ -30,7 +30,6 @@ export class HeadReporter {
       metrics.head.set({ chain, tag }, Number(heads[tag]?.number ?? 0n));
     }
     if (from.length > 0) {
-      metrics.reorgs.inc({ chain });
       metrics.reorgDepth.observe({ chain }, from.length);
       this.#log.info({ chain, depth: from.length, head: heads.latest.number.toString() }, "reorganisation");
     }
@@ -51,7 +50,6 @@ export class HeadReporter {
       // The heads of a spared node are not read.
       const lag = head === undefined || isSpared ? 0 : Math.max(0, Number(newest.number - head));
       const lagSeconds = (lag * blockTimeMs) / 1_000;
-      metrics.upstreamLag.set({ chain, node: name }, lag);
       metrics.upstreamLagSeconds.set({ chain, node: name }, lagSeconds);
       this.#logLag(name, lag, lagSeconds);
       if (lag >= OVERLOADED.blocks && lagSeconds >= OVERLOADED.seconds) {
@@ -97,7 +95,6 @@ export class HeadReporter {
 
   onRejected({ name }: UpstreamNode, { number, hash }: BlockId): void {
     const chain = this.#chain;
-    this.#metrics.upstreamRejectedHeads.inc({ chain, node: name });
     this.#log.debug(
       { chain, node: name, number: `${number}`, hash },
       "node's head is not served: no evidence confirms it",

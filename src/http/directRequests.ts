@@ -138,7 +138,6 @@ export class DirectRequests {
       this.#running.delete(post);
       post.releaseMemory();
       this.#telemetry.end(post, { status, left: post.isDisconnected }, startMs);
-      this.#telemetry.metrics.responseBytes.observe(bytes);
       post.caller.usage?.send(bytes);
     };
     let answer: EndpointResponse;

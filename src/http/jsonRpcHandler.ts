@@ -249,7 +249,6 @@ export class JsonRpcHandler {
 
   /** Calls the endpoint with a whole body. Throws or rejects if the whole request is invalid: see rejectedBy. */
   call(endpoint: Endpoint, post: PostRequest, body: Buffer): Awaitable<EndpointResponse> {
-    this.#telemetry.metrics.requestBytes.observe(body.length);
     const { usage, payments } = post.caller;
     usage?.receive(body.length);
     return payments === undefined ? endpoint.handle(body, post) : this.#handlePaid(payments, endpoint, post, body);

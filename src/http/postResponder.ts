@@ -200,7 +200,6 @@ export class PostResponder {
   }
 
   #countSent({ caller }: HttpRequest, bytes: number): void {
-    this.#telemetry.metrics.responseBytes.observe(bytes);
     caller.usage?.send(bytes);
   }
 

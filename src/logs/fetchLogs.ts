@@ -295,14 +295,11 @@ export class RangeFetcher {
     tooLarge: TooLarge,
   ): readonly FetchRange[] | undefined {
     const { chain, telemetry } = this.#options;
-    const { logSpans, logSplits } = telemetry.metrics;
+    const { logSpans } = telemetry.metrics;
     if (range.blockHash === undefined) {
       this.#limits.recordTooLarge(node, filterHash, blocksOf(range), tooLarge);
     }
-    const [dimension, parts] = halveFetchRange(range, tooLarge) ?? [];
-    if (dimension !== undefined) {
-      logSplits.inc({ chain, dimension });
-    }
+    const parts = halveFetchRange(range, tooLarge);
     if (isPlanned === true && tooLarge.what === "blocks" && blocksOf(range) > this.#limits.rangeBlocks(filterHash)) {
       logSpans.inc({ chain, outcome: "tooLarge" });
       throw new RefusedRange(`${node.name} refused a range of ${blocksOf(range)} blocks`);

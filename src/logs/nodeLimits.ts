@@ -19,7 +19,7 @@ interface Density {
 
 /** The limits of the nodes of one chain, learned from their own errors and responses. */
 export class NodeLimits {
-  readonly #options: Pick<LogsOptions, "chain" | "nodes" | "telemetry">;
+  readonly #options: Pick<LogsOptions, "nodes">;
   /** By node. */
   readonly #learned = new Map<string, LearnedLimits>();
   /** By node and filter. */
@@ -27,7 +27,7 @@ export class NodeLimits {
   /** By filter. */
   readonly #densities = new LRUCache<string, Density>({ max: MAX_FILTERS, ttl: FILTER_TTL_MS });
 
-  constructor(options: Pick<LogsOptions, "chain" | "nodes" | "telemetry">) {
+  constructor(options: Pick<LogsOptions, "nodes">) {
     this.#options = options;
   }
 
@@ -74,11 +74,7 @@ export class NodeLimits {
   /** Records a successful response with its number of logs and bytes. */
   recordSuccess(node: Node, filterHash: string, blocks: number, response: Density): void {
     const learned = this.#of(node);
-    const { size } = learned.blocks;
     learned.blocks.recordSuccess(blocks);
-    if (learned.blocks.size !== size) {
-      this.#report(node);
-    }
     this.#searchOf(node, filterHash).recordSuccess(blocks);
     const previous = this.#densityOf(filterHash);
     const logs = response.logs / blocks;
@@ -116,7 +112,6 @@ export class NodeLimits {
         search.recordSuccess(Number(range.to - range.from) + 1);
       }
     }
-    this.#report(node);
   }
 
   #of({ name }: Node): LearnedLimits {
@@ -138,12 +133,6 @@ export class NodeLimits {
     const created = new SizeSearch();
     this.#searches.set(key, created);
     return created;
-  }
-
-  #report(node: Node): void {
-    const { chain, telemetry } = this.#options;
-    const { size } = this.#of(node).blocks;
-    telemetry.metrics.upstreamSpanLimit.set({ chain, node: node.name }, Number.isFinite(size) ? size : 0);
   }
 }
 

@@ -170,16 +170,11 @@ export const fitFetchRange = (
   return parts.length > 1 ? parts : cutTopics(range, topics);
 };
 
-export type Dimension = "blocks" | "addresses" | "topics";
-
-const halveLists = (
-  range: FetchRange,
-  first: "addresses" | "topics",
-): readonly [Dimension, readonly FetchRange[]] | undefined => {
+const halveLists = (range: FetchRange, first: "addresses" | "topics"): readonly FetchRange[] | undefined => {
   const addresses = range.filter.addresses.length;
   const longest = Math.max(0, ...range.filter.topics.map(({ length }) => length));
-  const byAddresses = () => addresses > 1 && (["addresses", cutAddresses(range, Math.ceil(addresses / 2))] as const);
-  const byTopics = () => longest > 1 && (["topics", cutTopics(range, Math.ceil(longest / 2))] as const);
+  const byAddresses = () => addresses > 1 && cutAddresses(range, Math.ceil(addresses / 2));
+  const byTopics = () => longest > 1 && cutTopics(range, Math.ceil(longest / 2));
   const found = first === "addresses" ? byAddresses() || byTopics() : byTopics() || byAddresses();
   return found || undefined;
 };
@@ -192,10 +187,10 @@ const halveLists = (
 export const halveFetchRange = (
   range: FetchRange,
   { what, limit, range: suggested }: TooLarge,
-): readonly [Dimension, readonly FetchRange[]] | undefined => {
+): readonly FetchRange[] | undefined => {
   if (what === "addresses" || what === "topics") {
     if (limit !== undefined && limit < range.filter[what].length && what === "addresses") {
-      return [what, cutAddresses(range, limit)];
+      return cutAddresses(range, limit);
     }
     return halveLists(range, what);
   }
@@ -205,13 +200,10 @@ export const halveFetchRange = (
   }
   if (suggested?.from === range.from && suggested.to >= range.from && suggested.to < range.to) {
     return [
-      "blocks",
-      [
-        { ...range, to: suggested.to },
-        { ...range, from: suggested.to + 1n },
-      ],
+      { ...range, to: suggested.to },
+      { ...range, from: suggested.to + 1n },
     ];
   }
   const maxBlocks = what === "blocks" && limit !== undefined && limit < blocks ? limit : Math.ceil(blocks / 2);
-  return ["blocks", splitRange(range, maxBlocks).map((part) => ({ ...range, ...part }))];
+  return splitRange(range, maxBlocks).map((part) => ({ ...range, ...part }));
 };

@@ -60,9 +60,6 @@ export class SplitLogs {
   }
 
   async #requestRange(filter: LogFilter, range: BlockRange, context: Context): Promise<RpcResponse> {
-    const { chain, telemetry } = this.#options;
-    const blocks = Number(range.to - range.from) + 1;
-    telemetry.metrics.logRangeBlocks.observe({ chain }, blocks);
     const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
     const collector = new LogCollector(ranges, query, context, this.#query);
@@ -80,13 +77,10 @@ export class SplitLogs {
 
   /** Responds with one buffer, or with a stream if it is large. Throws if the response exceeds its limit. */
   async #respond(collector: LogCollector, segments: number, { bypassCache }: Context): Promise<RpcResponse> {
-    const { chain, telemetry, maxResponseBytes: maxBytes = Number.POSITIVE_INFINITY } = this.#options;
+    const { maxResponseBytes: maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     if (!bypassCache) {
       await collector.table.lookUp();
     }
-    const cached = collector.table.firstLookup.segments;
-    telemetry.metrics.logSegments.inc({ chain, source: "cache" }, cached);
-    telemetry.metrics.logSegments.inc({ chain, source: "node" }, segments - cached);
     await collector.fetchRecent();
     const { chunks, bytes, isComplete } = await readStart(collector.chunks, maxBytes);
     const isWhole = isComplete && bytes <= WHOLE_BYTES;

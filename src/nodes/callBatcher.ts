@@ -250,9 +250,8 @@ export class CallBatcher implements ExchangeOwner {
   }
 
   #start(calls: readonly SentCall[], lateMs?: number): void {
-    const { endpoint, health, breaker } = this.#parts;
+    const { endpoint, breaker } = this.#parts;
     this.#inFlight++;
-    health.countRequest();
     breaker.begin();
     new Exchange(calls, endpoint, this).start(lateMs);
   }

@@ -63,7 +63,6 @@ type CountedMetrics = Pick<
   Metrics,
   | "upstreamHead"
   | "upstreamRequests"
-  | "upstreamHttpRequests"
   | "upstreamCalls"
   | "upstreamUnits"
   | "upstreamRefused"
@@ -84,7 +83,6 @@ export class NodeHealth {
   /** Calls by metric label of their method. Each series is looked up once. */
   readonly #calls = new Map<string, CounterSeries>();
   readonly #outcomes = new Map<NodeErrorKind | "ok", CounterSeries>();
-  readonly #requests: CounterSeries;
   readonly #units: CounterSeries;
   readonly #refused: CounterSeries;
   readonly #seconds: HistogramSeries;
@@ -103,7 +101,6 @@ export class NodeHealth {
     this.#methods = methods;
     this.#units = metrics.upstreamUnits.series(labels);
     this.#refused = metrics.upstreamRefused.series(labels);
-    this.#requests = metrics.upstreamHttpRequests.series(labels);
     this.#seconds = metrics.upstreamSeconds.series(labels);
   }
 
@@ -220,11 +217,6 @@ export class NodeHealth {
   /** Counts a call that was not sent, because too many calls wait. */
   countRefusal(): void {
     this.#refused.inc();
-  }
-
-  /** Counts an HTTP request. */
-  countRequest(): void {
-    this.#requests.inc();
   }
 
   /** Records that another node responded first, this long after the request to this one. No effect on a node that is slower as a rule. */

@@ -128,8 +128,7 @@ export class Pending {
 
   #publish(): void {
     const { intake, pipeline, probe, decision, publication } = this.#parts;
-    const { chain, heads, telemetry } = this.#options;
-    const head = heads.current();
+    const head = this.#options.heads.current();
     if (!head) {
       return;
     }
@@ -144,9 +143,6 @@ export class Pending {
       probe.refresh(head.latest.number);
     }
     publication.publish(head, blocks, serving, intake.blocks);
-    if (this.#options.openFeed !== undefined) {
-      telemetry.metrics.feedLead.set({ chain }, serving.blocksFrom === "view" ? blocks.length : 0);
-    }
     this.#publishAtDeadline();
   }
 

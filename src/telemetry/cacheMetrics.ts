@@ -6,7 +6,6 @@ const isCached = (name: string): name is RetentionClass => RETENTION[name as Ret
 const CLASSES = Object.keys(RETENTION).filter(isCached);
 const LOOKUPS = ["memory", "disk", "redis", "absent", "miss", "bypass"] as const;
 const CONFIRMATIONS = ["equal", "different", "unanswered"] as const;
-const AGE_SECONDS = [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800];
 
 /** Why a Redis operation failed; a metric label. `corrupt`: the value that was read is not a valid entry. */
 const REDIS_FAILURES = [
@@ -34,8 +33,7 @@ export type DiskFailure = (typeof DISK_FAILURES)[number];
 export const cacheMetrics = (metrics: MetricFactory) => {
   const redis = metrics.with("redis");
   const disk = metrics.with("disk");
-  const memoryCaches = new Set<{ readonly bytes: number; readonly entries: number }>();
-  const sum = (field: "bytes" | "entries"): number => [...memoryCaches].reduce((total, each) => total + each[field], 0);
+  const memoryCaches = new Set<{ readonly bytes: number }>();
   return {
     /** The caches whose sizes are read before each scrape. */
     memoryCaches,
@@ -44,26 +42,21 @@ export const cacheMetrics = (metrics: MetricFactory) => {
       class: CLASSES,
       outcome: LOOKUPS,
     }),
-    cacheStored: metrics.counter("cache_stored_total", "Responses cached", { chain: CHAIN, class: CLASSES }),
     cacheConfirmations: metrics.counter(
       "cache_confirmations_total",
       "Cached values that one origin stated and another origin was asked for, by outcome",
       { chain: CHAIN, outcome: CONFIRMATIONS },
     ),
-    cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache", (gauge) => gauge.set(sum("bytes"))),
-    cacheEntries: metrics.level("cache_entries", "Entries in the memory cache", (gauge) => gauge.set(sum("entries"))),
+    cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache", (gauge) =>
+      gauge.set([...memoryCaches].reduce((total, { bytes }) => total + bytes, 0)),
+    ),
     cacheEvictions: metrics.counter("cache_evictions_total", "Entries evicted from memory", {}),
-    cacheAgeSeconds: metrics.distribution("cache_hit_age_seconds", "Age of an entry when it was served", AGE_SECONDS),
     diskUp: disk.absentLevel("disk_up", "1 while the data folder can be used; absent without one"),
     diskBytes: disk.absentLevel("disk_bytes", "Bytes of the data folder's files"),
     diskEntries: disk.absentLevel("disk_entries", "Entries in the data folder"),
     diskQueueBytes: disk.absentLevel("disk_queue_bytes", "Bytes that wait to be written to the data folder"),
-    diskReads: disk.counter("disk_reads_total", "Reads of the data folder by outcome", { outcome: ["hit", "miss"] }),
     diskErrors: disk.counter("disk_errors_total", "Operations on the data folder that failed, by reason", {
       reason: DISK_FAILURES,
-    }),
-    diskSeconds: disk.histogram("disk_seconds", "Duration of an operation on the data folder", SECONDS, {
-      operation: ["get", "set"],
     }),
     // An alert takes 0 for a fault.
     redisUp: redis.absentLevel(

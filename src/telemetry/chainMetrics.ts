@@ -1,24 +1,11 @@
 import type { PendingMode } from "../core/view.ts";
 import { CHAIN, COUNTS, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
-const RANGE_BLOCKS = [1, 10, 100, 1000, 2000, 10_000, 100_000, 1_000_000];
-
 /** Declares the metrics of log queries. */
 export const logMetrics = (metrics: MetricFactory) => ({
   logSpans: metrics.counter("log_spans_total", "Block ranges requested from nodes, by outcome", {
     chain: CHAIN,
     outcome: { first: ["ok", "tooLarge"] },
-  }),
-  logSplits: metrics.counter("log_splits_total", "Block ranges halved, by dimension", {
-    chain: CHAIN,
-    dimension: ["blocks", "addresses", "topics"],
-  }),
-  logSegments: metrics.counter("log_segments_total", "Segments by source", {
-    chain: CHAIN,
-    source: ["cache", "node"],
-  }),
-  logRangeBlocks: metrics.histogram("log_range_blocks", "Blocks of one query", RANGE_BLOCKS, {
-    chain: CHAIN,
   }),
 });
 
@@ -42,7 +29,6 @@ export const headMetrics = (metrics: MetricFactory) => ({
     chain: CHAIN,
     outcome: ["current", "waited", "behind", "reorged"],
   }),
-  reorgs: metrics.counter("reorgs_total", "Reorganisations", { chain: CHAIN }),
   reorgDepth: metrics.histogram("reorg_depth_blocks", "Blocks replaced by one reorganisation", COUNTS, {
     chain: CHAIN,
   }),
@@ -60,7 +46,6 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
   simulateRounds: metrics.histogram("simulate_rounds", "Rounds of fetching that a run needed", COUNTS, {
     chain: CHAIN,
   }),
-  simulateFetched: metrics.counter("simulate_fetched_total", "State values fetched from nodes", { chain: CHAIN }),
   simulateKnown: metrics.counter("simulate_known_total", "State values that executions took from known state", {
     chain: CHAIN,
   }),
@@ -144,7 +129,6 @@ export const feedMetrics = (metrics: MetricFactory) => {
     feedConnected: feed.gauge("feed_connected", "Feed connections that are open", { chain: CHAIN }),
     feedReconnects: feed.counter("feed_reconnects_total", "Feed reconnections", { chain: CHAIN }),
     feedGaps: feed.counter("feed_gaps_total", "Gaps in the feed", { chain: CHAIN }),
-    feedLead: feed.gauge("feed_lead_blocks", "Pending block's number minus the served head", { chain: CHAIN }),
   };
 };
 

@@ -1,4 +1,4 @@
-import { BYTES, CHAIN, METHOD, type MetricFactory, SECONDS } from "./metricFactory.ts";
+import { CHAIN, METHOD, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
 /**
  * The result of a call. `left`: the client disconnected before the result. `nodeError`: an error that every node would return.
@@ -75,7 +75,6 @@ export const requestMetrics = (metrics: MetricFactory) => {
     memoryUsedBytes: metrics.gauge("memory_budget_used_bytes", "Bytes of the memory budget in use, by what uses them", {
       kind: MEMORY_USES,
     }),
-    memoryLimitBytes: metrics.level("memory_budget_bytes", "Size of the memory budget"),
     memoryRefused: metrics.counter("memory_budget_refused_total", "Work refused without room in the memory budget", {
       kind: MEMORY_USES,
     }),
@@ -87,8 +86,6 @@ export const requestMetrics = (metrics: MetricFactory) => {
       "Passed-through requests that forebay refused (path, length) or that the target did not answer",
       { chain: CHAIN, reason: ["path", "length", "unreachable", "timeout"] },
     ),
-    requestBytes: metrics.distribution("request_bytes", "Size of a request body", BYTES),
-    responseBytes: metrics.distribution("response_bytes", "Size of a response body before compression", BYTES),
   };
 };
 
@@ -102,12 +99,8 @@ const KEY = { key: { first: [OTHER_KEY] } };
 export const usageMetrics = (metrics: MetricFactory) => ({
   keyAmounts: {
     calls: metrics.counter("key_calls_total", "Calls by key", KEY),
-    errors: metrics.counter("key_errors_total", "Calls that ended with an error, by key", KEY),
-    savedCalls: metrics.counter("key_saved_calls_total", "Calls that needed no call to a node, by key", KEY),
     units: metrics.counter("key_units_total", "Price of all calls in provider units, by key", KEY),
     savedUnits: metrics.counter("key_saved_units_total", "Price of the calls that needed no node, by key", KEY),
-    receivedBytes: metrics.counter("key_received_bytes_total", "Bytes of request bodies and messages, by key", KEY),
-    sentBytes: metrics.counter("key_sent_bytes_total", "Bytes of responses and events before compression, by key", KEY),
   },
 });
 

@@ -72,11 +72,6 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "Unix time of the last fault of a node by outcome, 0 before it. Errors of requests are no faults",
     { ...OF_NODE, outcome: NODE_FAULTS },
   ),
-  upstreamHttpRequests: metrics.counter(
-    "upstream_http_requests_total",
-    "HTTP requests to a node; a batch is one",
-    OF_NODE,
-  ),
   upstreamRefused: metrics.counter(
     "upstream_refused_total",
     "Calls of clients that were not sent to a node, because too many calls wait for it",
@@ -106,17 +101,10 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
 
 /** Declares the metrics of the heads of nodes. */
 export const nodeHeadMetrics = (metrics: MetricFactory) => ({
-  upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE),
   upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE),
-  upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
   upstreamLagSeconds: metrics.gauge(
     "upstream_lag_seconds",
     "Time that a node is behind the served head: blocks times the block time",
-    OF_NODE,
-  ),
-  upstreamRejectedHeads: metrics.counter(
-    "upstream_rejected_heads_total",
-    "Heads of a node that were not served because they could not be confirmed",
     OF_NODE,
   ),
   upstreamHeadsExcluded: metrics.gaugeFromZero(
@@ -156,11 +144,6 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
   upstreamHung: metrics.gaugeFromZero(
     "upstream_hung",
     "1 while a node is the last choice because it responds neither to requests nor to probes",
-    OF_NODE,
-  ),
-  upstreamSpanLimit: metrics.gaugeFromZero(
-    "upstream_span_limit_blocks",
-    "Learned limit of a log range, 0 for none",
     OF_NODE,
   ),
 });

@@ -4,10 +4,13 @@ import { DayBudgets } from "./dayBudgets.ts";
 import type { Metrics } from "./telemetry.ts";
 
 /** The amounts of each key that are metrics too. */
-const SERIES = ["calls", "errors", "savedCalls", "units", "savedUnits", "receivedBytes", "sentBytes"] as const;
+const SERIES = ["calls", "units", "savedUnits"] as const;
 
 /** The amounts that are counted for each key. Stores keep them in this order. */
-export const AMOUNTS = [...SERIES, "spentUnits"] as const;
+export const AMOUNTS = [
+  ...(["calls", "errors", "savedCalls", "units", "savedUnits"] as const),
+  ...(["receivedBytes", "sentBytes", "spentUnits"] as const),
+] as const;
 
 export type Amounts = Readonly<Record<(typeof AMOUNTS)[number], number>>;
 

@@ -15,7 +15,7 @@ test("a reorganisation is published with the replaced and the new blocks", async
   assert.deepEqual(hashesOf(change?.from ?? []), before);
   assert.deepEqual(hashesOf(change?.to ?? []), hashesOf(setup.chain.blocks.slice(-4)));
   assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
-  assert.match(await setup.telemetry.registry.metrics(), /forebay_reorgs_total\{chain="test"\} 1/);
+  assert.match(await setup.telemetry.registry.metrics(), /forebay_reorg_depth_blocks_count\{chain="test"\} 1/);
 });
 
 test("soon after the start, a reorganisation below the short ring is published with all its blocks", async (t) => {

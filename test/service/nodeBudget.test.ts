@@ -80,7 +80,7 @@ test("a node that has got its units of the day is not used, and the operator is 
     "the other node's head is served",
   );
   assert.ok(first.count("eth_getBlockByNumber") <= polls + 1);
-  assert.equal(await metric(service.opsUrl, "forebay_upstream_lag_blocks", 'node="first"'), 0);
+  assert.equal(await metric(service.opsUrl, "forebay_upstream_lag_seconds", 'node="first"'), 0);
 });
 
 test("a node without units answers the reads and log queries that the other node fails", async (t) => {

@@ -101,7 +101,6 @@ const assertAnswered = (responses: Awaited<ReturnType<typeof sendBatch>>, count:
 test("the reads of one client batch are one request to the node, up to maxCalls", async (t) => {
   const { node, service } = await start(t, { batch: { maxCalls: 30 } });
   stopClock(t);
-  const before = await metric(service.opsUrl, "forebay_upstream_http_requests_total");
   const ofMethod = () => metric(service.opsUrl, "forebay_upstream_calls_total", 'method="eth_getBalance"');
   const callsBefore = await ofMethod();
   assertAnswered(await sendBatch(service.url, items(20)), 20);
@@ -109,7 +108,6 @@ test("the reads of one client batch are one request to the node, up to maxCalls"
     forwarded(node).map(({ length }) => length),
     [20],
   );
-  assert.equal((await metric(service.opsUrl, "forebay_upstream_http_requests_total")) - before, 1);
   assert.equal((await ofMethod()) - callsBefore, 20);
   const more = Array.from({ length: 40 }, (_, n) => item(n + 100));
   await sendBatch(service.url, more);

@@ -110,7 +110,7 @@ test("every closed set of labels has its series before anything happens", async 
     'upstream_requests_total{chain="main",node="ours",outcome="timeout"} 0',
     'requests_total{chain="main",method="other",outcome="limited"} 0',
     'simulate_runs_total{chain="main",kind="call",outcome="error"} 0',
-    'reorgs_total{chain="main"} 0',
+    'reorg_depth_blocks_count{chain="main"} 0',
     "workers 0",
     `workers_max{chain="main"} ${Math.min(4, Math.max(1, availableParallelism() - 1))}`,
   ]) {

@@ -194,6 +194,6 @@ test("the report and the metrics sum the keys that are not listed", async () => 
   const ofKey = (name: string, key: string) => metric(service.opsUrl, `forebay_key_${name}`, `key="${key}"`);
   assert.equal(await ofKey("units_total", first.key), first.units);
   assert.equal(await ofKey("calls_total", second.key), second.calls);
-  assert.equal(await ofKey("sent_bytes_total", "other"), third.sentBytes);
+  assert.equal(await ofKey("saved_units_total", "other"), third.savedUnits);
   assert.equal(await ofKey("units_total", third.key), 0);
 });

@@ -8,7 +8,6 @@ import type { Version } from "../store/unfollowedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import { type FinalStore, readFinal } from "./finalValues.ts";
 import {
-  countOf,
   type FoundValue,
   foundValue,
   type KnownBlockState,
@@ -32,8 +31,6 @@ export interface NodeStateOptions {
   readonly hashOf?: (number: bigint) => Hash | undefined;
   /** Returns a name that changes when stored values must be read again. Default: they are valid until they are evicted. */
   readonly epoch?: () => string;
-  /** Receives the number of values of each batch. */
-  readonly onFetch?: (values: number) => void;
 }
 
 /** How one execution reads state. */
@@ -139,7 +136,6 @@ export class NodeState {
       onRead?.(own.length + further.length);
     }
     const outcomes = await this.#fetchParts(read, missing, further);
-    this.#options.onFetch?.(numbers.length);
     for (const [index, number] of numbers.entries()) {
       const hash = parseBlockHash(outcomes[index]);
       this.#blockHashes.set(`${name}#${number}`, hash);
@@ -226,8 +222,7 @@ export class NodeState {
   /** Takes values from the store of final blocks and from nodes. The execution gets them, and they are stored. */
   async #fetchOwn(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]): Promise<readonly unknown[]> {
     const { block, onSpent } = read;
-    const { fetcher, finalStore, beginFetch, onFetch } = this.#options;
-    onFetch?.(countOf(keys));
+    const { fetcher, finalStore, beginFetch } = this.#options;
     const store = finalStore?.(block);
     const final = store && (await readFinal(store, keys, block));
     for (const found of final?.found ?? []) {
