@@ -166,7 +166,12 @@ export class RangeFetcher {
   /** Adds the logs that the node left out. Throws if the node may lack more, or is on another branch. */
   async #complete(response: RangeResponse): Promise<CheckedLogs> {
     const { range, logs, context } = response;
+    const { finalized } = context.view.heads;
     if (range.blockHash !== undefined) {
+      // A node that has pruned the block returns [].
+      if (logs.length === 0 && finalized !== undefined && range.to <= finalized.number) {
+        await this.#prunePoints.check(response);
+      }
       // A block by its hash need not be canonical. Its logs have that hash.
       return { logs, verified: true };
     }

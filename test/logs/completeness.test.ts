@@ -4,7 +4,7 @@ import { createContext } from "../support/builders/request.ts";
 import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
 import { chainOf } from "./chainOf.ts";
 import { createFakeChain, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";
-import { createFakeLogNode } from "./fakeLogNode.ts";
+import { createFakeLogNode, nodeError } from "./fakeLogNode.ts";
 
 test("a node of several machines that last reported an older head gets time to catch up", async () => {
   const chain = chainOf(400);
@@ -121,6 +121,39 @@ test("a node that returns [] for pruned blocks is detected, and gets no further 
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(1, 12_000)));
   const alone = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
   await assert.rejects(createSplit([alone]).request(ANY, range(1, 12_000), context), /pruned|No node has/);
+});
+
+test("[] by the hash of a final block is no answer of a node that has pruned the block", async () => {
+  const chain = chainOf(300);
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 150 }) });
+  const create = () => [
+    createFakeLogNode({ chain, name: "pruned", prunedBelow: 151 }),
+    createFakeLogNode({ chain, name: "archive" }),
+  ];
+  const blockHash = chain[99]?.hash ?? "0x";
+  for (const nodes of [create(), create().reverse()]) {
+    const answer = await createSplit(nodes).request(ANY, { blockHash }, context);
+    assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(99, 99)));
+  }
+  await assert.rejects(createSplit(create().slice(0, 1)).request(ANY, { blockHash }, context), /pruned|No node has/);
+});
+
+test("a range whose end one node leaves out, and another one has pruned, is not answered", async () => {
+  const chain = chainOf(300);
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 150 }) });
+  const lagging = createFakeLogNode({
+    chain,
+    name: "lagging",
+    onLogs: ({ from, to }) => (to - from >= 60 ? nodeError("limited to a 60 range") : undefined),
+    change: (logs, { to, byHash }) => logs.filter((log) => byHash || Number(Object(log).blockNumber) <= to - 4),
+  });
+  const pruned = createFakeLogNode({
+    chain,
+    name: "pruned",
+    prunedBelow: 151,
+    onLogs: ({ byHash }) => (byHash ? undefined : nodeError("gateway broke", -32603, "unreachable")),
+  });
+  await assert.rejects(createSplit([lagging, pruned]).request(ANY, range(100, 200), context), { name: "NodeError" });
 });
 
 test("a node that prunes its history is checked again: what it had ten minutes ago may be gone", async () => {
