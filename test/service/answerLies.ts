@@ -99,8 +99,6 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
   const raw: ChainCall = { method: "eth_getRawTransactionByHash", params: [transaction] };
   const indexed: ChainCall = { method: "eth_getTransactionByBlockHashAndIndex", params: [recent.hash, "0x0"] };
   const code: ChainCall = { method: "eth_getCode", params: [token, final.number] };
-  const blockLogs = logsOf({ blockHash: recent.hash });
-  const oneBlock = logsOf({ fromBlock: final.number, toBlock: final.number });
   const ofToken = logsOf({ fromBlock: final.number, toBlock: otherFinal.number, address: token });
   const ofTopic = logsOf({ fromBlock: final.number, toBlock: otherFinal.number, topics: [transferTopic] });
   const range = logsOf({
@@ -216,12 +214,6 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
     list("logs of another topic", ofTopic, "logs", (all) => onFirst(all, (log) => ({ ...log, topics: [ZEROS] }))),
     list("logs outside the range", ofToken, "logs", (all) => onFirst(all, (log) => ({ ...log, blockNumber: "0x7f" }))),
     list("a log that the bloom of its block does not admit", range, "logs", (all) => onFirst(all, flip("address"))),
-    instead("logs of another block", blockLogs, "logs", logsOf({ blockHash: otherRecent.hash })),
-    list("logs of a block without one", blockLogs, "logs", (all) => all.slice(1)),
-    list("no logs of a block that has some", blockLogs, "logs", () => []),
-    list("a log of a block with other data", oneBlock, "logs", (all) => onFirst(all, flip("data"))),
-    list("a log of a block with another transaction", oneBlock, "logs", (all) => onFirst(all, flip("transactionHash"))),
-    list("logs of a block with one more", blockLogs, "logs", (all) => [...all, { ...all.at(-1), logIndex: "0x63" }]),
     block("a block of hashes where whole transactions are requested", full, "block", (fields) => ({
       ...fields,
       transactions: asList(fields.transactions).map(({ hash }) => hash),
