@@ -64,6 +64,12 @@ export class LogsOfBlock {
     this.#options.store.set(key, bytes, "recent", block);
   }
 
+  /** Returns logs that were kept, as long as the cache has them. */
+  async kept(filter: LogFilter, hash: Hash): Promise<Uint8Array | undefined> {
+    const [cached] = await this.#options.store.get([blockKey(hashFilter(canonicalLogFilter(filter)), hash)]);
+    return cached?.bytes;
+  }
+
   async #fetch(hash: Hash, filter: LogFilter, context: FetchContext): Promise<FetchedLogs> {
     const { nodes, verifier } = this.#options;
     const ofReceipts = await this.#fetchReceipts({ hash }, filter, context);

@@ -59,6 +59,11 @@ export class SplitLogs {
     this.#logsOfBlock.keep(filter, block, bytes);
   }
 
+  /** Returns logs that were kept, as long as the cache has them. */
+  kept(filter: LogFilter, hash: Hash): Promise<Uint8Array | undefined> {
+    return this.#logsOfBlock.kept(filter, hash);
+  }
+
   async #requestRange(filter: LogFilter, range: BlockRange, context: Context): Promise<RpcResponse> {
     const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };

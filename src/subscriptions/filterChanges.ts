@@ -8,13 +8,20 @@ import type { LogQuery } from "../ethereum/logFilter.ts";
 import { asText, formatJson } from "../json/jsonBytes.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import type { SegmentStore } from "../logs/cachedSegments.ts";
+import { admitsLogs } from "../logs/completeness.ts";
 import { isUnknownBlock } from "../logs/logsOfBlock.ts";
 import { formatList, joinLogs } from "../logs/mergeLogs.ts";
 import { scanLogs } from "../logs/scanLogs.ts";
 import type { SplitLogs } from "../logs/splitLogs.ts";
 import { type BlocksReader, FilterChain, unreadableBlocks } from "./filterChain.ts";
 import { createNonce, type Filter } from "./filterStore.ts";
-import { MAX_REPLACED_BLOCKS, type ParentHashReader, type Reorganisation, ReplacedBlocks } from "./replacedBlocks.ts";
+import {
+  MAX_REPLACED_BLOCKS,
+  type ParentHashReader,
+  type Reorganisation,
+  type ReplacedBlock,
+  ReplacedBlocks,
+} from "./replacedBlocks.ts";
 
 /** The result of one poll. */
 interface FilterChange {
@@ -51,7 +58,7 @@ const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
 });
 
 export interface FilterReads {
-  readonly logs: Pick<SplitLogs, "request" | "keep">;
+  readonly logs: Pick<SplitLogs, "request" | "keep" | "kept">;
   readonly store: SegmentStore;
   readonly parentHashOf: ParentHashReader;
   /** Reads blocks that the block ring does not have. */
@@ -135,14 +142,15 @@ export class FilterChanges {
     return { ...response, body: formatList([...removed, logs]) };
   }
 
-  /** Caches the logs of each block that a reorganisation can replace. */
+  /** Caches the logs of each block that a reorganisation can replace, and that has or may have some. */
   #keep({ filter }: LogQuery, { from, to }: BlockRange, logs: Uint8Array, heads: Heads): void {
     const byHash = Map.groupBy(scanLogs(logs), ({ hash }) => hash);
     const end = to - BigInt(MAX_REPLACED_BLOCKS);
     for (let number = to; number >= from && number > end && number > (heads.finalized?.number ?? -1n); number--) {
       const block = heads.at(number);
-      if (block !== undefined) {
-        this.#reads.logs.keep(filter, block, joinLogs(byHash.get(block.hash) ?? []));
+      const ofBlock = block && byHash.get(block.hash);
+      if (block !== undefined && (ofBlock !== undefined || admitsLogs(block.logsBloom, filter))) {
+        this.#reads.logs.keep(filter, block, joinLogs(ofBlock ?? []));
       }
     }
   }
@@ -150,21 +158,29 @@ export class FilterChanges {
   /** Returns the reported logs of replaced blocks, with `removed: true`. Undefined if no cache and no node has those of a block. */
   async #readRemoved(
     query: LogQuery,
-    gone: readonly BlockId[],
+    gone: readonly ReplacedBlock[],
     context: Context,
   ): Promise<readonly Uint8Array[] | undefined> {
     const removed: Uint8Array[] = [];
     for (const block of gone) {
-      const view = { heads: withoutBlock(block, context.view.heads) };
-      const logs = await this.#reads.logs
-        .request(query.filter, { blockHash: block.hash }, context.with({ view, bypassCache: false }))
-        .then(readFilterLogs, throwUnlessUnknown);
+      const logs = await this.#logsOf(query, block, context);
       if (logs === undefined) {
         return undefined;
       }
       removed.push(logs.length > 0 ? markRemoved(logs) : NO_LOGS);
     }
     return removed;
+  }
+
+  /** Returns the logs of a replaced block. Undefined if no cache and no node has them. */
+  async #logsOf({ filter }: LogQuery, block: ReplacedBlock, context: Context): Promise<Uint8Array | undefined> {
+    const { hash, logsBloom } = block;
+    const kept = await this.#reads.logs.kept(filter, hash);
+    if (kept !== undefined || (logsBloom !== undefined && !admitsLogs(logsBloom, filter))) {
+      return kept ?? NO_LOGS;
+    }
+    const at = context.with({ view: { heads: withoutBlock(block, context.view.heads) } });
+    return this.#reads.logs.request(filter, { blockHash: hash }, at).then(readFilterLogs, throwUnlessUnknown);
   }
 }
 

@@ -4,7 +4,7 @@ import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import { asText, type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { type MatchedLog, matchedLogs } from "./filterIndex.ts";
-import { isRefusal } from "./newBlockReads.ts";
+import { isRefusedRead } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 
 /** A transaction with its logs and receipt fields, as `newFlashblockTransactions` delivers it. */
@@ -113,7 +113,7 @@ const readReceipts = async (
   try {
     return await readLogs(read, blockHash);
   } catch (error) {
-    if (isRefused && isRefusal(error)) {
+    if (isRefused && isRefusedRead(error)) {
       return undefined;
     }
     throw error;

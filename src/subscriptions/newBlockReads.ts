@@ -19,7 +19,7 @@ const MAX_IN_FLIGHT = 8;
 const MAX_REFUSALS = 3;
 
 /** Whether nodes answered that they do not answer this. An outage, a limit or an overload is no refusal: it ends. */
-export const isRefusal = (error: unknown): boolean =>
+export const isRefusedRead = (error: unknown): boolean =>
   error instanceof NodeError && (error.kind === "other" || !isNodeFault(error.kind));
 
 /** Reads what new blocks contain: at most MAX_IN_FLIGHT at a time, in the order of the calls. */
@@ -65,7 +65,7 @@ export class NewBlockReads {
       try {
         return await fetch(refusals >= MAX_REFUSALS);
       } catch (err) {
-        refusals += isRefusal(err) ? 1 : 0;
+        refusals += isRefusedRead(err) ? 1 : 0;
         log.debug({ err, number: number.toString() }, "retrying the read of a new block");
       }
       // An abort ends the wait early; the loop then returns.

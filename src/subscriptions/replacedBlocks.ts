@@ -1,6 +1,6 @@
 import type { Context } from "../core/context.ts";
-import type { BlockId, Heads, LinkedBlock } from "../core/heads.ts";
-import { type Hash, isHash } from "../ethereum/hex.ts";
+import type { BlockId, Heads, RingBlock } from "../core/heads.ts";
+import { type Hash, isHash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { SegmentStore } from "../logs/cachedSegments.ts";
 import type { FilterChain } from "./filterChain.ts";
 
@@ -10,21 +10,33 @@ export type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | 
 /** Limit of the blocks that one reorganisation replaces, and of those whose parents are cached. */
 export const MAX_REPLACED_BLOCKS = 256;
 
-const keyOf = (hash: Hash): string => `parent:${hash}`;
+const keyOf = (hash: Hash): string => `block:${hash}`;
+
+const HASH_LENGTH = ZERO_HASH.length;
+
+/** A block that a reorganisation replaced. */
+export interface ReplacedBlock extends BlockId {
+  /** Undefined if the cache has lost the block. */
+  readonly logsBloom: Uint8Array | undefined;
+}
+
+interface CachedBlock extends Pick<ReplacedBlock, "logsBloom"> {
+  readonly parentHash: Hash;
+}
 
 /** What a reorganisation did to the blocks up to a cursor. */
 export interface Reorganisation {
   /** The replaced blocks, oldest first. Empty if the cursor is canonical. */
-  readonly gone: readonly BlockId[];
+  readonly gone: readonly ReplacedBlock[];
   /** The newest canonical block that the filter has reported, or that was there before the filter. */
   readonly fork: bigint;
 }
 
-/** The parents of recent blocks. Nodes forget a block that was replaced, so that they are cached, in Redis too. */
+/** The parents and blooms of recent blocks. Nodes forget a block that was replaced, so that they are cached, in Redis too. */
 export class ReplacedBlocks {
   readonly #store: SegmentStore;
   readonly #parentHashOf: ParentHashReader;
-  /** The hashes of blocks whose parents this process has cached. */
+  /** The hashes of blocks that this process has cached. */
   #cached = new Set<Hash>();
   #latest: Hash | undefined;
 
@@ -33,7 +45,7 @@ export class ReplacedBlocks {
     this.#parentHashOf = parentHashOf;
   }
 
-  /** Caches the parents of blocks that a reorganisation can replace. Call it with each view. */
+  /** Caches the blocks that a reorganisation can replace. Call it with each view. */
   remember(heads: Heads): void {
     if (this.#latest === heads.latest.hash) {
       return;
@@ -43,7 +55,12 @@ export class ReplacedBlocks {
     for (const block of recentBlocks(heads)) {
       cached.add(block.hash);
       if (!this.#cached.has(block.hash)) {
-        this.#store.set(keyOf(block.hash), Buffer.from(block.parentHash), "recent", block);
+        this.#store.set(
+          keyOf(block.hash),
+          Buffer.concat([Buffer.from(block.parentHash), block.logsBloom]),
+          "recent",
+          block,
+        );
       }
     }
     this.#cached = cached;
@@ -51,8 +68,8 @@ export class ReplacedBlocks {
 
   /** Finds the newest canonical ancestor of a cursor. Undefined if it is not found, because a replaced block is forgotten. */
   async find(cursor: BlockId, chain: FilterChain, context: Context): Promise<Reorganisation | undefined> {
-    const gone: BlockId[] = [];
-    let block = cursor;
+    const gone: ReplacedBlock[] = [];
+    let block: BlockId = cursor;
     for (;;) {
       const canonical = await chain.hashAt(block.number);
       if (canonical === block.hash) {
@@ -61,24 +78,29 @@ export class ReplacedBlocks {
       if (canonical === undefined || block.number === 0n || gone.length === MAX_REPLACED_BLOCKS) {
         return undefined;
       }
-      const parent = await this.#parentOf(block.hash, context);
-      if (parent === undefined) {
+      const known = await this.#read(block.hash, context);
+      if (known === undefined) {
         return undefined;
       }
-      gone.push(block);
-      block = { number: block.number - 1n, hash: parent };
+      const { number, hash } = block;
+      gone.push({ number, hash, logsBloom: known.logsBloom });
+      block = { number: number - 1n, hash: known.parentHash };
     }
   }
 
-  async #parentOf(hash: Hash, context: Context): Promise<Hash | undefined> {
+  async #read(hash: Hash, context: Context): Promise<CachedBlock | undefined> {
     const [cached] = await this.#store.get([keyOf(hash)]);
-    const parent = cached && Buffer.from(cached.bytes).toString();
-    return isHash(parent) ? parent : this.#parentHashOf(hash, context);
+    const cachedHash = cached && Buffer.from(cached.bytes.subarray(0, HASH_LENGTH)).toString();
+    if (cached !== undefined && isHash(cachedHash)) {
+      return { parentHash: cachedHash, logsBloom: cached.bytes.subarray(HASH_LENGTH) };
+    }
+    const parentHash = await this.#parentHashOf(hash, context);
+    return parentHash && { parentHash, logsBloom: undefined };
   }
 }
 
 /** The newest blocks of the ring that a reorganisation can replace, newest first. */
-const recentBlocks = function* ({ latest, finalized, at }: Heads): Generator<LinkedBlock> {
+const recentBlocks = function* ({ latest, finalized, at }: Heads): Generator<RingBlock> {
   const end = latest.number - BigInt(MAX_REPLACED_BLOCKS);
   for (let number = latest.number; number > end && number > (finalized?.number ?? -1n); number--) {
     const block = at(number);

@@ -48,7 +48,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   pendingNumber: "same",
   logs,
   filters: new PolledFilters({
-    logs: { request: (...query) => logs.request(...query), keep: () => {} },
+    logs: { request: (...query) => logs.request(...query), keep: () => {}, kept: async () => undefined },
     store: createMemoryStore(),
     parentHashOf: async () => undefined,
     blocksBelow: async () => [],

@@ -254,3 +254,13 @@ test("removed logs that the cache has lost are read by block hash, and the filte
     }
   }
 });
+
+test("nothing is cached for blocks whose bloom excludes the filter, and their replacement removes nothing", async () => {
+  const { node, filters, cache } = createReplica({});
+  const id = await filters.newLogFilter(query({ address: fakeAddress(99) }), at(chain, 44));
+  assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 52))), []);
+  const ofBlocks = [...cache.entries.keys()].filter((key) => /^logs:\w+:0x/.test(key));
+  assert.deepEqual(ofBlocks, []);
+  node.options.chain = fork;
+  assert.deepEqual(await readLogs(await filters.changes(id, at(fork, 53))), []);
+});
