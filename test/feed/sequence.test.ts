@@ -205,6 +205,14 @@ test("another connection's attempt is a second opinion, and shown once it goes o
   assert.deepEqual(shape(back.state), ["101: 0 1 2 3 4 5 6"], "the first attempt has gone on after all");
 });
 
+test("two attempts whose messages arrive out of order replace each other at most once", () => {
+  // By its newest message, each of the attempts has gone on after the other one.
+  const { state, decisions } = play([flashblock(0), again(1, 1), flashblock(2), flashblock(1), again(0, 1)]);
+  assert.deepEqual(decisions, ["first", "gap", "gap", "next", "replacement"]);
+  assert.deepEqual([state.blocks[0]?.blockKey, shape(state)], [B, ["101: 0 1"]]);
+  assert.equal(state.buffered.length, 3, "the messages of the first attempt wait");
+});
+
 test("the first connection's restart confirms the second opinion at once", () => {
   const { state } = play([...block(101n, 3), again(0, 1)]);
   const confirmed = play([again(0), flashblock(3), again(1, 1)], state);

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
-import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { formatData, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { checkBody, isJson, type ResponseChecks } from "../../src/verification/checkBody.ts";
 
 const EMPTY_ROOT = orderedTrieRoot([]);
@@ -87,6 +88,22 @@ test("JSON is read to its end, at any depth", () => {
     assert.ok(!isJson(Buffer.from(text)), text);
   }
   assert.ok(!isJson(Buffer.from([0x22, 0xff, 0x22])));
+});
+
+test("a receipt whose type is above 0x7f is wrong, although its lowest byte is the type that the root covers", () => {
+  const receipt = { type: 2, status: true, cumulativeGasUsed: 21_000n, logs: [], logsBloom: createBloom() };
+  const receiptsRoot = orderedTrieRoot([encodeReceipt(receipt)]);
+  const logsBloom = formatData(createBloom());
+  const fields = {
+    ...{ type: "0x2", status: "0x1", cumulativeGasUsed: "0x5208", gasUsed: "0x5208", logs: [], logsBloom },
+    ...{ blockHash: ZERO_HASH, blockNumber: "0x5", transactionHash: ZERO_HASH, transactionIndex: "0x0" },
+  };
+  const blockHeader = { hash: ZERO_HASH, number: 5n, receiptsRoot, logsBloom, isComputed: true };
+  const outcomeOf = (value: unknown) => find([value], { kind: "receipts", location: {}, header: blockHeader }).at(-1);
+  assert.equal(outcomeOf(fields)?.outcome, "passed");
+  for (const type of ["0x102", "0x82", "0x10000000000000002"]) {
+    assert.deepEqual(outcomeOf({ ...fields, type }), { check: "receipts", outcome: "failed" }, type);
+  }
 });
 
 test("checks without a computed root are no evidence of an encoding: an empty list, a receipt's bloom, raw bytes", () => {
