@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
-import type { WebSocket } from "ws";
 import { connectFeed, type FeedConnectionOptions } from "../../src/feed/feedConnection.ts";
+import { sendInFrames } from "../support/clients/sendInFrames.ts";
 import { createFakeFeed, type FakeFeed, type FakeFeedOptions } from "../support/fakes/fakeFeed.ts";
 
 const start = async (t: TestContext, options: FakeFeedOptions = {}): Promise<FakeFeed> => {
@@ -80,13 +80,6 @@ test("an HTTP rejection ends as refused, and a gateway error as closed", async (
   status = 502;
   assert.equal(await ending(t, feed).promise, "closed");
 });
-
-/** Sends a message in frames of one byte each. */
-const sendInFrames = (socket: WebSocket, text: string): void => {
-  for (let at = 0; at < text.length; at++) {
-    socket.send(text.slice(at, at + 1), { fin: at === text.length - 1 });
-  }
-};
 
 test("a message in frames of one byte is read, and more frames than it can need end the connection", async (t) => {
   const feed = await start(t);
