@@ -41,8 +41,9 @@ interface RpcResponse {
   readonly error?: { code: number; message: string; data?: unknown };
 }
 
-const START_TIMEOUT_MS = 20_000;
-const ANSWER_TIMEOUT_MS = 15_000;
+const START_TIMEOUT_MS = 60_000;
+/** anvil executes without a limit of time. A random program has taken 15 s on a busy machine. */
+const ANSWER_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 3_000;
 
 /**

@@ -181,10 +181,14 @@ test("no-cache and an excluded account ask a node", async (t) => {
 });
 
 test("a simulation whose block's write set is late asks a node", async (t) => {
-  const delayMs = { eth_getBlockAccessList: 1_500 };
-  const rig = await startRig(t, { waitMs: 1 }, { hasAccessLists: true, delayMs });
+  const held = Promise.withResolvers<void>();
+  let isHeld = false;
+  const beforeResponse = (method: string) => (isHeld && method === "eth_getBlockAccessList" ? held.promise : undefined);
+  const rig = await startRig(t, { waitMs: 1 }, { hasAccessLists: true, beforeResponse });
+  t.after(() => held.resolve());
   await learn(rig);
   const { node, service, mine } = rig;
+  isHeld = true;
   await mine([[ALICE, 4n]]);
   const before = stateCalls(node);
   assert.equal(await simulate(service), 4n);
@@ -229,7 +233,7 @@ test("calls at pending ask no node for values that forebay knows after the base 
   const connected = feed.connected();
   const service = await createService({
     nodes: [{ url: node.url }],
-    blockTimeMs: 1_000,
+    blockTimeMs: LONG_MS,
     forks: "prague",
     pending: { mode: "feed", feeds: [feed.url] },
     state: { waitMs: LONG_MS },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -65,6 +65,12 @@ chains:
 ${nodes.map(({ url }, index) => `      - { name: node${"abc"[index]}, url: "${url}${SECRET}?key=${SECRET}", headers: { authorization: "Bearer ${SECRET}" } }`).join("\n")}
 ${more}`;
 
+/** Replaces a file as a whole, as Kubernetes and editors do. Whoever reads it sees one of the two. */
+export const replaceFile = (file: string, content: string): void => {
+  writeFileSync(`${file}.new`, content);
+  renameSync(`${file}.new`, file);
+};
+
 export const reloads = (opsUrl: string, outcome: string) =>
   metric(opsUrl, "forebay_config_reloads_total", `outcome="${outcome}"`);
 
@@ -84,11 +90,11 @@ export const addNodeThatLags = async (t: TestContext, more: string): Promise<voi
   const heads = new Set<unknown>();
   const ask = async () => heads.add((await rpc(url, "eth_blockNumber")).body.result);
   await ask();
-  writeFileSync(file, configOf([ahead, late], more));
+  replaceFile(file, configOf([ahead, late], more));
   child.kill("SIGHUP");
   await until(async () => {
     await ask();
-    return (await reloads(opsUrl, "applied")) === 1;
+    return (await reloads(opsUrl, "applied")) >= 1;
   }, "the node is added");
   await ask();
   assert.deepEqual([...heads], ["0x14"]);
