@@ -164,7 +164,11 @@ test("the pending nonce is not that of an older block because a node lags", asyn
   };
   node.lies = [buildsNoBlock, lags];
   const nonce = ["eth_getTransactionCount", [SENDER.address, "pending"], CAREFUL] as const;
-  assert.equal((await rpc(service.url, ...nonce)).body.error?.message, "header not found");
+  // The first request that names pending begins the probe that finds out that the node builds no block.
+  await until(
+    async () => (await rpc(service.url, ...nonce)).body.error?.message === "header not found",
+    "the node's pending block is known to be its newest one",
+  );
   isLagging = false;
   assert.equal((await rpc(service.url, ...nonce)).body.result, "0x2");
 });
