@@ -65,7 +65,7 @@ const slots = mapOf(readSlot, readSlot);
 
 const overrideFields = { balance: readQuantity, nonce: readQuantity, code: readData, state: slots, stateDiff: slots };
 /** Of all accounts together. The names of 90,000 held the event loop for 130 ms. */
-const MAX_OVERRIDDEN_SLOTS = 10_000;
+const MAX_OVERRIDDEN_SLOTS = 5_000;
 
 const countOverridden = (byAddress: unknown): number =>
   Object.values(isFields(byAddress) ? byAddress : {})

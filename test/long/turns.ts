@@ -26,7 +26,7 @@ const STORAGE_SLOTS = 60_000;
 const MAX_STORAGE_SLOTS = 1_024;
 /** Accounts of a state override with slots each: refused, and the most that are accepted. */
 const OVERRIDDEN = 900;
-const MAX_OVERRIDDEN = 99;
+const MAX_OVERRIDDEN = 49;
 const OVERRIDDEN_SLOTS = 100;
 const PASSED_KEYS = 90_000;
 const ID_BYTES = 5 * 1024 * 1024 - 1_000;

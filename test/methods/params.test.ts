@@ -43,7 +43,7 @@ const LIMITS: readonly (readonly [
   [1_000, "values", "eth_estimateGas", (count) => [{ authorizationList: Array(count).fill({ nonce: "0x1" }) }]],
   [1_000, "values", "eth_createAccessList", (count) => [{ blobVersionedHashes: Array(count).fill(hashOf(1n)) }]],
   [
-    10_000,
+    5_000,
     "slots",
     "eth_call",
     (count) => [{}, "latest", { [a]: { state: slots(count - 1) }, [B]: { stateDiff: slots(1) } }],
