@@ -1,5 +1,7 @@
 import { createUnitsOf } from "../access/providerUnits.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
+import type { Context } from "../core/context.ts";
+import type { Heads } from "../core/heads.ts";
 import { chainForks } from "../ethereum/chainForks.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
@@ -81,6 +83,8 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
   const { maxBlocks, maxFilters: _, maxFilterBytes: __, agree: ___, ...logLimits } = config.logs;
   const logs = createLogs(options);
   const ownHashes = new OwnHashes();
+  const seenFrom = (heads: Heads, behind: Context["behind"]): Heads =>
+    behind === undefined ? heads : options.behind.view(heads, behind.confirmations).heads;
   return {
     get chainId() {
       return upstreams.genesis.chainId;
@@ -105,10 +109,8 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
       return state.callCache;
     },
     heads: {
-      refresh: async ({ behind }) => {
-        const heads = await upstreams.heads.refresh();
-        return behind === undefined ? heads : options.behind.view(heads, behind.confirmations).heads;
-      },
+      refresh: async ({ behind }) => seenFrom(await upstreams.heads.refresh(), behind),
+      reach: (range, { behind }) => upstreams.heads.reach(range)?.then((heads) => seenFrom(heads, behind)),
       get blockTimeMs() {
         return upstreams.heads.blockTimeMs;
       },

@@ -1,4 +1,5 @@
 import type { RingBlock } from "../core/heads.ts";
+import { smaller } from "../ethereum/bigintOrder.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import { readLinked, type SealedBlock } from "../nodes/blockReads.ts";
 import { Breaker } from "../nodes/nodeFailures.ts";
@@ -61,8 +62,8 @@ export class KnownAncestors {
   }
 }
 
-/** The ring is filled down to this depth at the start. */
-const START_BLOCKS = 300;
+/** The ring is filled down to this depth at the start: a reorganisation links to it, and the block time is measured over it. */
+const START_BLOCKS = 64;
 const PERIOD_MS = 1_000;
 /** A node that lacks the blocks, or returns errors, is asked ever more seldom, and then for one block. */
 const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 60_000 };
@@ -72,35 +73,81 @@ const IDLE_BATCH_BLOCKS = 2;
 /** Share of a node's request budget that the backfill may use. */
 const BUDGET_SHARE = 0.25;
 
-/** Returns the number of blocks that the ring should have: those of the start, and those that logs or reads wanted. */
-const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number => {
-  const wanted = lowestWanted === undefined ? 0 : Number(latest - lowestWanted) + 1;
-  return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, wanted));
-};
+/** Fills the block ring backwards, as far as reads need it. While the chain is idle it reads slowly, to save the nodes' requests. */
+export class BlockBackfill {
+  readonly #options: BackfillOptions;
+  readonly #breakers = new Map<UpstreamNode, Breaker>();
+  /** The lowest block that requests wait for. */
+  #awaited: bigint | undefined;
+  #wake = Promise.withResolvers<void>();
+  #ended = Promise.withResolvers<void>();
 
-/** Returns the number of blocks that are read at once from a node that needs no probe. */
-const batchOf = (node: UpstreamNode, ring: BlockRing, { known, isIdle }: BackfillOptions): number => {
-  const perSecond = node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY;
-  const affordable = Math.max(1, Math.floor(perSecond * BUDGET_SHARE));
-  const gap = known.gapBelow(ring) ?? BATCH_BLOCKS;
-  return Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, gap);
-};
+  constructor(options: BackfillOptions) {
+    this.#options = options;
+    void this.#run();
+  }
 
-/** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
-export const createBlockBackfill = (options: BackfillOptions): void => {
-  const { canonical, pause, signal, isIdle, leader, others, nowMs, isBusy, known } = options;
-  const breakers = new Map<UpstreamNode, Breaker>();
+  /** Resolves when the ring has the block, or no node has one below the ring now. */
+  async reach(number: bigint): Promise<void> {
+    this.#awaited = this.#awaited === undefined ? number : smaller(this.#awaited, number);
+    this.#wake.resolve();
+    await this.#ended.promise;
+  }
 
-  const breakerOf = (node: UpstreamNode): Breaker => {
-    const breaker = breakers.get(node) ?? new Breaker({ ...BACKOFF, nowMs });
-    breakers.set(node, breaker);
-    return breaker;
-  };
+  async #run(): Promise<void> {
+    const { pause, signal, isIdle } = this.#options;
+    while (!signal.aborted) {
+      const isFilled = await this.#fill();
+      if (isFilled && this.#isAwaited) {
+        continue;
+      }
+      this.#awaited = undefined;
+      this.#ended.resolve();
+      this.#ended = Promise.withResolvers();
+      await Promise.race([pause(isIdle() ? IDLE_PERIOD_MS : PERIOD_MS), this.#wake.promise]);
+      this.#wake = Promise.withResolvers();
+    }
+  }
+
+  get #isAwaited(): boolean {
+    const { ring } = this.#options.canonical;
+    return this.#awaited !== undefined && ring !== undefined && this.#awaited < ring.oldest;
+  }
+
+  /** The number of blocks that the ring lacks: those of the start, and those that reads wanted or wait for. */
+  #missing({ latest, length }: BlockRing): number {
+    const { lowestWanted } = this.#options.canonical;
+    const lengths = [lowestWanted, this.#awaited].map((number) =>
+      number === undefined ? 0 : Number(latest.number - number) + 1,
+    );
+    return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, ...lengths)) - length;
+  }
+
+  /** Reads some blocks below the ring. Returns whether there is no more to do for now, or some were added. */
+  async #fill(): Promise<boolean> {
+    const { canonical, leader, others, isBusy } = this.#options;
+    const first = leader();
+    const { ring } = canonical;
+    const missing = ring === undefined ? 0 : this.#missing(ring);
+    if (first === undefined || ring === undefined || ring.oldest === 0n || isBusy()) {
+      return false;
+    }
+    if (missing <= 0 || this.#fillKnown(ring)) {
+      return true;
+    }
+    for (const node of [first, ...others()].filter((each) => this.#breakerOf(each).available)) {
+      if ((await this.#fillFrom(node, ring, missing)) || canonical.ring !== ring) {
+        return true;
+      }
+    }
+    return false;
+  }
 
   /** Returns whether the node has the blocks below the ring. */
-  const fillFrom = async (node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> => {
-    const breaker = breakerOf(node);
-    const wanted = breaker.needsProbe ? 1 : Math.min(batchOf(node, ring, options), missing);
+  async #fillFrom(node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> {
+    const { canonical, signal } = this.#options;
+    const breaker = this.#breakerOf(node);
+    const wanted = breaker.needsProbe ? 1 : Math.min(this.#batchOf(node, ring), missing);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;
     const top = ring.at(ring.oldest)?.parentHash ?? ZERO_HASH;
@@ -109,7 +156,7 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
     const blocks = untilWrong(linked, ring);
     const isFilled = blocks.length > 0 && canonical.fill(blocks.toReversed());
     if (isFilled && canonical.ring !== undefined) {
-      fillKnown(canonical.ring);
+      this.#fillKnown(canonical.ring);
     }
     if (isFilled) {
       breaker.succeeded();
@@ -117,33 +164,26 @@ export const createBlockBackfill = (options: BackfillOptions): void => {
       breaker.failed();
     }
     return isFilled;
-  };
+  }
 
-  const fillKnown = (ring: BlockRing): boolean => {
+  #fillKnown(ring: BlockRing): boolean {
+    const { canonical, known } = this.#options;
     const blocks = known.below(ring);
     return blocks.length > 0 && canonical.fill(blocks.toReversed());
-  };
+  }
 
-  const fill = async (): Promise<void> => {
-    const first = leader();
-    const { ring } = canonical;
-    const missing = ring ? targetLength(canonical, ring.latest.number) - ring.length : 0;
-    if (!first || !ring || ring.oldest === 0n || missing <= 0 || isBusy() || fillKnown(ring)) {
-      return;
-    }
-    for (const node of [first, ...others()].filter((each) => breakerOf(each).available)) {
-      if ((await fillFrom(node, ring, missing)) || canonical.ring !== ring) {
-        return;
-      }
-    }
-  };
+  #breakerOf(node: UpstreamNode): Breaker {
+    const breaker = this.#breakers.get(node) ?? new Breaker({ ...BACKOFF, nowMs: this.#options.nowMs });
+    this.#breakers.set(node, breaker);
+    return breaker;
+  }
 
-  const run = async (): Promise<void> => {
-    while (!signal.aborted) {
-      await fill();
-      await pause(isIdle() ? IDLE_PERIOD_MS : PERIOD_MS);
-    }
-  };
-
-  void run();
-};
+  /** The number of blocks that are read at once from a node that needs no probe. */
+  #batchOf(node: UpstreamNode, ring: BlockRing): number {
+    const { known, isIdle } = this.#options;
+    const perSecond = node.config.requestsPerSecond ?? Number.POSITIVE_INFINITY;
+    const affordable = Math.max(1, Math.floor(perSecond * BUDGET_SHARE));
+    const gap = known.gapBelow(ring) ?? BATCH_BLOCKS;
+    return Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, gap);
+  }
+}

@@ -79,7 +79,7 @@ export class CanonicalChain {
     return this.#heads;
   }
 
-  /** The lowest number that was read with `Heads.at`, that the ring lacked, and that it can hold. */
+  /** The lowest number above the finalized block that was read with `Heads.at`, that the ring lacked, and that it can hold. */
   get lowestWanted(): bigint | undefined {
     return this.#lowestWanted;
   }
@@ -127,6 +127,7 @@ export class CanonicalChain {
       return;
     }
     this.#tags = { safe, finalized };
+    this.#lowestWanted = this.#isFinal(this.#lowestWanted) ? undefined : this.#lowestWanted;
     const heads = this.#snapshot(ring);
     this.#heads = heads;
     this.#publish({ heads, from: [], to: [] });
@@ -166,9 +167,15 @@ export class CanonicalChain {
 
   #recordWanted(number: bigint, latest: bigint): void {
     const isLower = this.#lowestWanted === undefined || number < this.#lowestWanted;
-    if (isLower && latest - number < BigInt(RING_BLOCKS)) {
+    if (isLower && latest - number < BigInt(RING_BLOCKS) && !this.#isFinal(number)) {
       this.#lowestWanted = number;
     }
+  }
+
+  /** The number of a final block names it, without the ring. */
+  #isFinal(number: bigint | undefined): boolean {
+    const { finalized } = this.#tags;
+    return number !== undefined && finalized !== undefined && number <= finalized.number;
   }
 
   /** Returns the tags at the operator's own depth, if there is one and the ring reaches that far. */

@@ -1,11 +1,13 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import type { BlockRange } from "../core/logRange.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
+import { larger } from "../ethereum/bigintOrder.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createBlockBackfill, KnownAncestors } from "./blockBackfill.ts";
+import { BlockBackfill, KnownAncestors } from "./blockBackfill.ts";
 import { RING_HEADERS } from "./blockRing.ts";
 import { CanonicalChain, type Finality } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
@@ -55,6 +57,7 @@ export class HeadTracker {
   #isNative = false;
   readonly #idle: IdleHeads;
   readonly #known = new KnownAncestors();
+  readonly #backfill: BlockBackfill;
   readonly #finality: FinalityFollower;
   #refreshing: Promise<Heads> | undefined;
   #catchingUp: Promise<void> | undefined;
@@ -105,7 +108,9 @@ export class HeadTracker {
       blockTimeMs: () => this.blockTimeMs,
       served: () => canonical.heads?.latest.number,
     });
-    this.#finality = this.#startBackground();
+    const { backfill, finality } = this.#startBackground();
+    this.#backfill = backfill;
+    this.#finality = finality;
   }
 
   get blockTimeMs(): number {
@@ -151,6 +156,25 @@ export class HeadTracker {
       this.#refreshing = undefined;
     });
     return this.#refreshing;
+  }
+
+  /**
+   * Reads those of the newest blocks, with their headers, that the ring lacks and the range has. Returns the heads with them, or
+   * after 2 s without them. Undefined if the ring has them, or the range is older.
+   */
+  reach({ from, to }: BlockRange): Promise<Heads> | undefined {
+    const { heads } = this.#canonical;
+    if (heads === undefined) {
+      return undefined;
+    }
+    const newest = heads.latest.number - BigInt(RING_HEADERS) + 1n;
+    const lowest = larger(from, newest);
+    return lowest < heads.oldest && to >= newest ? this.#reach(lowest, heads) : undefined;
+  }
+
+  async #reach(lowest: bigint, heads: Heads): Promise<Heads> {
+    await this.#within(CATCH_UP_MS, () => this.#backfill.reach(lowest));
+    return this.#canonical.heads ?? heads;
   }
 
   /** The newest canonical blocks with their headers, for the next process or chain. */
@@ -216,7 +240,7 @@ export class HeadTracker {
     return this.blockTimeMs < IDLE_STEP_MS && !needsEachBlock({ hasFeed: this.#hasFeed, native: this.#isNative });
   }
 
-  #startBackground(): FinalityFollower {
+  #startBackground(): { readonly backfill: BlockBackfill; readonly finality: FinalityFollower } {
     const activity = this.#activity;
     const background = {
       canonical: this.#canonical,
@@ -231,8 +255,8 @@ export class HeadTracker {
     // A ring that grows below would be read for again.
     const isBusy = () => this.#catchingUp !== undefined;
     const nowMs = () => this.#clock.nowMs();
-    createBlockBackfill({ ...background, others, nowMs, isBusy, known: this.#known });
-    return new FinalityFollower({
+    const backfill = new BlockBackfill({ ...background, others, nowMs, isBusy, known: this.#known });
+    const finality = new FinalityFollower({
       ...background,
       clock: this.#clock,
       blockTimeMs: () => this.blockTimeMs,
@@ -240,6 +264,7 @@ export class HeadTracker {
       reporters,
       reporter: this.#reporter,
     });
+    return { backfill, finality };
   }
 
   /** The first head ends all pauses: its safe and finalized blocks are read at once. */

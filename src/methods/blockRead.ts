@@ -148,6 +148,20 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   return spec.kind === "state" && response instanceof Promise ? response.catch(throwUnknownBlock) : response;
 };
 
+/** Reads a header first that the block ring lacks, as after a start. Undefined if the ring has it, or the block is too old. */
+const readWithHeader = (
+  input: MethodInput,
+  read: BlockReadInput,
+  resolved: ResolvedBlock,
+): Promise<RpcResponse> | undefined => {
+  const { chain, context } = input;
+  const isNumber = resolved.kind === "outsideRing" || (resolved.kind === "final" && resolved.hash === undefined);
+  const reached = isNumber ? chain.heads.reach({ from: resolved.number, to: resolved.number }, context) : undefined;
+  return reached?.then((heads) =>
+    readAt({ ...input, context: context.with({ view: { heads } }) }, read, resolveBlock(read.parameter, heads)),
+  );
+};
+
 /** Creates a method that reads at a block. */
 export const blockRead = (spec: BlockReadSpec): Method => {
   const position = spec.params.findIndex(({ name }) => name === READ_BLOCK);
@@ -166,7 +180,10 @@ export const blockRead = (spec: BlockReadSpec): Method => {
       const { values, parameter, canonicalParams, isLasting } = input.chain.parsedReads.get(input.call, parse);
       const read: BlockReadInput = { spec, values, position, parameter, canonicalParams, isLasting };
       const resolved = resolveBlock(parameter, input.context.view.heads);
-      return resolved.kind === "aboveHead" ? readAboveHead(input, read) : readAt(input, read, resolved);
+      if (resolved.kind === "aboveHead") {
+        return readAboveHead(input, read);
+      }
+      return (spec.needsHeader && readWithHeader(input, read, resolved)) || readAt(input, read, resolved);
     },
   };
 };

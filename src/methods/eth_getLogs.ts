@@ -146,12 +146,26 @@ const rejectUnknownLogs = (pending: PendingView | undefined, { pending: range }:
   }
 };
 
-/** Resolves the requested blocks in one view: the request's, or a refreshed one if a bound is above the request's view. */
-const resolve = async (
-  chain: Chain,
-  { fromBlock, toBlock }: Range,
-  context: Context,
-): Promise<{ resolved: LogRange; at: Context }> => {
+interface ResolvedRange {
+  readonly resolved: LogRange;
+  readonly at: Context;
+}
+
+/** Resolves the requested blocks. After a start, the headers of the newest ones are read first: they verify the logs. */
+const resolve = async (chain: Chain, range: Range, context: Context): Promise<ResolvedRange> => {
+  const { resolved, at } = await resolveInView(chain, range, context);
+  const { view } = at;
+  const heads = resolved.sealed && (await chain.heads.reach(resolved.sealed, context));
+  if (heads === undefined) {
+    return { resolved, at };
+  }
+  return heads.latest.hash === view.heads.latest.hash
+    ? { resolved, at: at.with({ view: { ...view, heads } }) }
+    : resolveInView(chain, range, context.with({ view: { heads } }));
+};
+
+/** Resolves the blocks in one view: the request's, or a refreshed one if a bound is above the request's view. */
+const resolveInView = async (chain: Chain, { fromBlock, toBlock }: Range, context: Context): Promise<ResolvedRange> => {
   const { heads, pending } = context.view;
   const { maxBlocks } = chain.logLimits;
   const inView = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;

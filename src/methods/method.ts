@@ -1,5 +1,6 @@
 import type { Context, StateReadContext } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockRange } from "../core/logRange.ts";
 import type { NodeSource, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
@@ -51,6 +52,11 @@ export interface Chain {
      * context: behind by its confirmations.
      */
     refresh(context: Pick<Context, "behind">): Promise<Heads>;
+    /**
+     * Reads those of the newest 256 headers that the block ring lacks and the range has, as after a start. Undefined if there are
+     * none. Returns the heads with them; without them if no node has them within 2 s.
+     */
+    reach(range: BlockRange, context: Pick<Context, "behind">): Promise<Heads> | undefined;
     readonly blockTimeMs: number;
   };
   readonly logs: Pick<SplitLogs, "request">;

@@ -161,6 +161,10 @@ export const createProvenHandlers = (
     return prove(prover, { chain, call, context: sealed, read });
   };
 
+  /** Reads the newest headers, if the proof may have lacked one of them, as after a start. Undefined if they are known. */
+  const reachHeaders = async ({ reason }: NotProvenError, context: Context): Promise<Heads | undefined> =>
+    reason === "noProof" ? chain.heads.reach({ from: 0n, to: context.view.heads.latest.number }, context) : undefined;
+
   /** A read that refreshes the heads is answered of newer ones than the call began with. So the call is proven in these, once. */
   const answer = async (call: Call, context: Context): Promise<RpcResponse> => {
     const { heads } = context.view;
@@ -170,11 +174,12 @@ export const createProvenHandlers = (
         isNewer = true;
       });
     } catch (error) {
-      if (!(isNewer && error instanceof NotProvenError)) {
+      if (!(error instanceof NotProvenError)) {
         throw error;
       }
-      const next = await chain.heads.refresh(context);
-      if (next.latest.hash === heads.latest.hash) {
+      const reached = await reachHeaders(error, context);
+      const next = reached ?? (isNewer ? await chain.heads.refresh(context) : heads);
+      if (reached === undefined && next.latest.hash === heads.latest.hash) {
         throw error;
       }
       return proveIn(call, context, next, () => undefined);

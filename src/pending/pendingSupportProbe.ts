@@ -50,10 +50,10 @@ export class PendingSupportProbe {
     this.#readAtMs = this.#options.now();
   }
 
-  /** Probes at the first head, and then once a block while clients name `pending`. */
+  /** Probes when a view is used for the first time, and then once a block while clients name `pending`. */
   refresh(head: bigint): void {
     const isRead = this.#options.now() - this.#readAtMs < RECENTLY_USED_MS;
-    if (head !== this.#probedHead && (isRead || !this.#isKnown)) {
+    if (head !== this.#probedHead && (isRead || (!this.#isKnown && this.isInUse()))) {
       void this.#probe(head);
     }
   }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import type { Call } from "../../src/jsonrpc/call.ts";
+import type { ChainNode } from "../support/servers/chainNode.ts";
 import { mineFor, trackHeads } from "./trackHeads.ts";
 
 test("an idle chain with 2 s blocks needs at most 50 calls a minute, from the first minute on", async (t) => {
@@ -116,21 +117,46 @@ test("missed blocks are read, and after too many of them a new ring starts", asy
   assert.equal(setup.heads.current()?.oldest, setup.chain.latest.number - 1n);
 });
 
-test("the ring has 300 blocks after the start, and fills down to a block that is read", async (t) => {
-  const setup = await trackHeads(t, { height: 2_000 });
+const setDepth = (node: ChainNode | undefined, finalizedDepth: number): void => {
+  Object.assign(node ?? {}, { finalizedDepth });
+};
+
+test("the ring has 64 blocks after the start, and fills down to a block that is read, if that is not final", async (t) => {
+  const setup = await trackHeads(t, { height: 2_000, alter: ([node]) => setDepth(node, 600) });
   await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
   const before = setup.heads.current();
-  assert.ok(before && before.latest.number - before.oldest <= 301n);
-  assert.equal(before.at(1_500n), undefined);
+  assert.ok(before && before.latest.number - before.oldest <= 65n);
+  assert.equal(before.at(1_300n), undefined);
+  await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
+  assert.ok((setup.heads.current()?.oldest ?? 0n) > 1_900n, "a final block");
+  assert.equal(setup.heads.current()?.at(1_500n), undefined);
   await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
   const after = setup.heads.current();
   assert.equal(after?.at(1_500n)?.hash, setup.chain.blocks[1_500]?.hash);
   assert.equal(after?.oldest, 1_500n);
 });
 
+const NEWEST = { from: 0n, to: 10_000n };
+
+test("requests that need the newest headers wait for them, and for no others", async (t) => {
+  const setup = await trackHeads(t, { height: 2_000 });
+  assert.equal(setup.heads.reach({ from: 0n, to: 1_700n }), undefined, "an older range");
+  assert.equal(setup.heads.reach({ from: 2_000n, to: 2_000n }), undefined, "a known block");
+  const heads = await setup.heads.reach(NEWEST);
+  assert.equal(heads?.oldest, 1_745n);
+  assert.equal(setup.heads.reach(NEWEST), undefined);
+});
+
+test("requests do not wait for headers that no node has", async (t) => {
+  const setup = await trackHeads(t, { height: 2_000 });
+  setup.node.onCall = ({ params: [tag] }) => (tag === "latest" ? undefined : fail());
+  const heads = await setup.heads.reach(NEWEST);
+  assert.ok((heads?.oldest ?? 0n) > 1_990n);
+});
+
 test("blocks that an earlier process served are not read again", async (t) => {
   const before = await trackHeads(t, { height: 2_000 });
-  await mineFor(before, 10_000, 60_000, () => before.heads.markActive());
+  await before.heads.reach(NEWEST);
   const { sealed } = before.heads;
   assert.equal(sealed.length, 256);
   const oldest = sealed[0]?.block.number;
@@ -140,8 +166,8 @@ test("blocks that an earlier process served are not read again", async (t) => {
   await mineFor(after, 1_000, 60_000, () => after.heads.markActive());
   assert.ok((after.heads.current()?.oldest ?? 2_000n) <= (oldest ?? 0n));
   assert.equal(after.heads.current()?.header(1_900n)?.stateRoot, before.chain.blocks[1_900]?.json.stateRoot);
-  // Three blocks are new, and 300 are wanted.
-  assert.ok(after.node.calls < 300 - 256 + 10, `${after.node.calls} calls`);
+  // Three blocks are new.
+  assert.ok(after.node.calls < 10, `${after.node.calls} calls`);
 });
 
 test("blocks of another branch than the head's are not taken over", async (t) => {
@@ -159,12 +185,12 @@ test("blocks of another branch than the head's are not taken over", async (t) =>
 });
 
 test("with clients, the ring fills quickly, with full headers of the newest 256 blocks", async (t) => {
-  const setup = await trackHeads(t, { height: 2_000 });
-  setup.heads.current()?.at(0n);
+  const setup = await trackHeads(t, { height: 2_000, alter: ([node]) => setDepth(node, 5_000) });
+  setup.heads.current()?.at(1n);
   await mineFor(setup, 60_000, 2_000, () => setup.heads.markActive());
   const heads = setup.heads.current();
   assert.ok(heads);
-  assert.equal(heads.oldest, 0n);
+  assert.equal(heads.oldest, 1n);
   assert.equal(heads.at(7n)?.hash, setup.chain.blocks[7]?.hash);
   assert.equal(
     heads.header(heads.latest.number - 255n)?.stateRoot,
@@ -243,7 +269,7 @@ for (const [name, { onCall, most }] of Object.entries(FAILING)) {
       node.onCall = () => undefined;
       await mineFor(setup, 120_000, 120_000, () => heads.markActive(), 1_000);
       assert.ok((heads.current()?.latest.number ?? 0n) >= chain.latest.number - 1n);
-      assert.ok((heads.current()?.oldest ?? 0n) <= chain.latest.number - 300n);
+      assert.ok((heads.current()?.oldest ?? 0n) <= chain.latest.number - 63n);
     });
   }
 }

@@ -59,7 +59,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
     unsubscribe: () => assert.fail("no subscriptions"),
   },
   logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
-  heads: { blockTimeMs: 2_000, refresh },
+  heads: { blockTimeMs: 2_000, refresh, reach: () => undefined },
 });
 
 /** Calls a method of the table. */

@@ -60,6 +60,7 @@ export const createFakeHeads = (first: bigint) => {
       looks++;
       return current;
     },
+    reach: () => undefined,
     subscribe: (listener: (change: HeadChange) => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

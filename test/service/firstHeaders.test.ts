@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { formatQuantity } from "../../src/ethereum/hex.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
+import { createService } from "../support/servers/service.ts";
+import { EMITTER } from "../truth/chain/emitter.ts";
+import { TruthChain } from "../truth/chain/truthChain.ts";
+import { startTruthNode } from "../truth/nodes/truthNode.ts";
+
+/** No block is sealed meanwhile. */
+const BLOCK_TIME_MS = 60_000;
+const OTHER = `0x${"99".repeat(20)}`;
+
+/** Starts a service whose first node tells lies, and its second one none. Nobody has asked it yet. */
+const start = async (t: TestContext, lies: readonly Lie[]) => {
+  const chain = await TruthChain.create(1, 1);
+  t.after(() => chain.lagBound.close());
+  const nodes = await Promise.all([startTruthNode(t, chain), startTruthNode(t, chain)]);
+  const [liar] = nodes;
+  assert.ok(liar);
+  liar.fault = { lies };
+  const service = await createService({
+    nodes: nodes.map(({ url }, index) => ({ name: `node${index}`, url, priority: index, provider: `origin${index}` })),
+    ...{ blockTimeMs: BLOCK_TIME_MS, forks: "prague", pending: { mode: "node" }, state: { follow: false } },
+  });
+  t.after(() => service.close());
+  return { chain, url: service.url };
+};
+
+const isLogs = (result: unknown): result is readonly object[] => Array.isArray(result) && result.length > 0;
+
+const WRONG: readonly (readonly [string, (log: object) => object])[] = [
+  ["has another address", (log) => ({ ...log, address: OTHER })],
+  ["has another topic", (log) => ({ ...log, topics: [`0x${"77".repeat(32)}`] })],
+];
+
+for (const [name, result] of WRONG) {
+  test(`a log that ${name} is not in the first answer after a start`, async (t) => {
+    const lie: Lie = {
+      ...{ name, methods: ["eth_getLogs"] },
+      result: (logs) => (isLogs(logs) ? logs.map((log) => result(log)) : logs),
+    };
+    const { chain, url } = await start(t, [lie]);
+    const [fromBlock, toBlock] = [chain.head.number - 100, chain.head.number - 60];
+    const filter = { fromBlock: formatQuantity(fromBlock), toBlock: formatQuantity(toBlock) };
+    const { body } = await rpc(url, "eth_getLogs", [filter]);
+    assert.deepEqual(
+      body.result,
+      chain.blocksBetween(fromBlock, toBlock).flatMap(({ logs }) => logs),
+    );
+  });
+}
+
+test("the first proof after a start is verified by the header of its block", async (t) => {
+  const lie: Lie = {
+    ...{ name: "balance", methods: ["eth_getProof"] },
+    result: (proof) => ({ ...Object(proof), balance: "0x1" }),
+  };
+  const { chain, url } = await start(t, [lie]);
+  for (const depth of [20, 100]) {
+    const block = formatQuantity(chain.head.number - depth);
+    const { body, headers } = await rpc(url, "eth_getProof", [EMITTER, ["0x0"], block]);
+    assert.equal(Object(body.result).balance, "0x0", `${depth} blocks below the head`);
+    assert.match(headers.get("x-forebay-proof") ?? "", /^proven/);
+  }
+});
+
+test("the first answer that must be proven waits for the headers", async (t) => {
+  const { chain, url } = await start(t, []);
+  const block = formatQuantity(chain.head.number - 20);
+  const { body } = await rpc(url, "eth_getBlockByNumber", [block, false], { "x-forebay-require": "proven" });
+  assert.equal(Object(body.result).number, block, JSON.stringify(body));
+});
