@@ -11,10 +11,15 @@ export interface TokenOptions {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience?: string | undefined;
-  readonly algorithms: readonly string[];
   /** A verified token is verified again after this time, with new keys, so that a key that its issuer withdrew is noticed. */
   readonly recheckMs: number;
 }
+
+/**
+ * Signatures with a public key (RFC 8725, section 3.1). The issuer's keys name the one that they are for. A shared secret would have
+ * to be in the configuration.
+ */
+const ALGORITHMS = ["ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"];
 
 const MAX_TOKENS = 10_000;
 const MAX_SUBJECT_LENGTH = 128;
@@ -87,8 +92,8 @@ export class Tokens {
 
   /** Equal if tokens are verified in the same way. */
   get rules(): string {
-    const { jwksUrl, issuer, audience, algorithms } = this.#options;
-    return JSON.stringify([jwksUrl, issuer, audience, algorithms]);
+    const { jwksUrl, issuer, audience } = this.#options;
+    return JSON.stringify([jwksUrl, issuer, audience]);
   }
 
   /** Returns the rights of a token that was verified. The caller checks whether it has expired. */
@@ -100,11 +105,11 @@ export class Tokens {
   async verify(token: string): Promise<ApiKey> {
     this.#loaded ??= this.#load();
     const { jose, keys } = await this.#loaded;
-    const { issuer, audience, algorithms } = this.#options;
+    const { issuer, audience } = this.#options;
     const { payload } = await jose
       .jwtVerify(token, keys, {
         issuer,
-        algorithms: [...algorithms],
+        algorithms: ALGORITHMS,
         requiredClaims: ["sub", "exp"],
         ...(audience !== undefined && { audience }),
       })

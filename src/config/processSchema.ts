@@ -195,8 +195,6 @@ export const tracingSchema = z.strictObject({
 });
 
 const methods = z.array(methodPattern);
-/** Signatures with a public key. A shared secret would have to be in the configuration. */
-const ALGORITHMS = ["ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"] as const;
 const limit = z.strictObject({
   calls: count(100).describe("Maximum of calls in `seconds`; each item of a batch counts"),
   seconds: count(1).describe("Period of the limit, in seconds"),
@@ -260,11 +258,6 @@ export const accessSchema = z.strictObject({
       jwksUrl: urlWith("http", "https").describe("Public keys of the issuer, a JSON Web Key Set"),
       issuer: z.string().min(1).describe("Required claim `iss`"),
       audience: z.string().min(1).optional().describe("Required claim `aud`; any by default"),
-      algorithms: z
-        .array(z.enum(ALGORITHMS))
-        .min(1)
-        .default([...ALGORITHMS])
-        .describe("Accepted signatures"),
       recheckMs: count(5 * 60_000).describe(
         "Time after which the issuer's keys are read and a token is verified again, also that of an open WebSocket",
       ),

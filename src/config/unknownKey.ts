@@ -58,6 +58,8 @@ export const firstWord = (key: string): string => {
 const REMOVED: Readonly<Record<string, string>> = {
   "server.processes":
     "processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
+  "access.jwt.algorithms":
+    "algorithms is removed: any signature with a public key is accepted, if the issuer's keys are for it",
   "cache.unconfirmedMs":
     "unconfirmedMs is removed: with nodes of several providers, a value that no hash proves is served for ten minutes. Then another provider is asked",
   "chains.nodes.batch.maxWaitMs": "maxWaitMs is removed: calls of one turn of the event loop share a request",

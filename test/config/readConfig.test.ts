@@ -261,6 +261,10 @@ const REMOVED: readonly { readonly chain?: string; readonly process?: string; re
     fault: "chains[0].state.source: execute is removed: use auto, which reads block access lists and traces",
   },
   {
+    process: 'access: { jwt: { jwksUrl: "https://i/jwks", issuer: i, algorithms: [ES256] } }',
+    fault: "access.jwt: algorithms is removed: any signature with a public key is accepted",
+  },
+  {
     process: "cache: { unconfirmedMs: 1000 }",
     fault: "cache: unconfirmedMs is removed: with nodes of several providers, a value that no hash proves",
   },
