@@ -57,6 +57,9 @@ const startOnOtherBranch = (t: Lifespan) => {
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const LEARNING_BLOCKS = 8;
 
+/** The first node answers again before the next refusal, also after its breaker was open. */
+const CALLS_BETWEEN_REFUSALS = 30;
+
 /** Starts two nodes of which the first refuses reads, and the second lies, once the balances are known. */
 const startDisagreement = async (t: Lifespan) => {
   const written = new WrittenChain("prague");
@@ -85,10 +88,10 @@ const startDisagreement = async (t: Lifespan) => {
     begin: () => {
       liar.lies = [{ name: "a wrong balance", methods: ["eth_getBalance"], result: () => "0x7" }];
     },
-    // Each account is refused once, so that the liar is asked. The comparison has the word of both.
+    // Each account is refused now and then, so that the liar is asked. The comparison has the word of both.
     call: async () => {
       const isLying = liar.lies.length > 0;
-      first.lies = isLying && refused++ === 0 ? [refuseEach(ACCOUNTS.length)] : first.lies;
+      first.lies = isLying && refused++ % CALLS_BETWEEN_REFUSALS === 0 ? [refuseEach(ACCOUNTS.length)] : first.lies;
       return isLying ? readAll({ "cache-control": "no-cache" }) : learn();
     },
   };
