@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createService } from "../support/servers/service.ts";
 import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
@@ -27,6 +28,11 @@ const start = async (t: TestContext, ...lies: readonly Lies[]) => {
     await service.close();
     await Promise.all(nodes.map((node) => node.close()));
   });
+  // Entries of final blocks have another key.
+  await until(
+    async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).includes('tag="finalized"'),
+    "finality is known",
+  );
   return { nodes, service, block: written.chain.latest };
 };
 
