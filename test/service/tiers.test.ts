@@ -111,14 +111,20 @@ test("a full node of the first tier leaves reads to the second, and a slow read 
   own.faults.methods = ["eth_getBalance"];
   own.faults.answer = "hang";
   const held = own.asked("eth_getBalance");
-  const first = readBalance(service, 1);
-  await held;
+  let first: Promise<void>;
+  let isHeld: boolean;
+  // While forebay's own reads fill the node, the second tier answers.
+  do {
+    first = readBalance(service, 1);
+    isHeld = await Promise.race([held.then(() => true), first.then(() => false)]);
+  } while (!isHeld);
+  const before = paid.count("eth_getBalance");
   await readBalance(service, 2);
-  assert.equal(paid.count("eth_getBalance"), 1);
+  assert.equal(paid.count("eth_getBalance"), before + 1);
   own.faults.answer = undefined;
   own.release();
   await first;
-  assert.equal(paid.count("eth_getBalance"), 1);
+  assert.equal(paid.count("eth_getBalance"), before + 1);
 });
 
 test("a node gets only the methods that it is configured for, and heads are read in any case", async (t) => {
