@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
@@ -108,6 +109,8 @@ test("a block that the first tier does not have is read from the second", async 
 
 test("a full node of the first tier leaves reads to the second, and a slow read is not hedged there", async (t) => {
   const { own, paid, service } = await startTiers(t, { concurrency: 2 }, { upstream: { hedge: { afterMs: 1 } } });
+  const nodes = service.chains[0]?.upstreams.nodes ?? [];
+  await until(() => nodes.every(({ isFull }) => !isFull), "the calls of the start have ended");
   own.faults.methods = ["eth_getBalance"];
   own.faults.answer = "hang";
   const held = own.asked("eth_getBalance");
