@@ -4,7 +4,7 @@ import { type Node, NodeError } from "../core/node.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Lease } from "../limits/fairGate.ts";
-import type { LogsBlock } from "../verification/logVerifier.ts";
+import { type LogsBlock, wrongLogs } from "../verification/logVerifier.ts";
 import {
   addMissing,
   type CheckedLogs,
@@ -228,6 +228,9 @@ export class RangeFetcher {
   async #verify({ node, range, logs, context }: RangeResponse): Promise<void> {
     const { verifier } = this.#options;
     const { from, to, isRecheck, filter } = range;
+    if (verifier?.hasWrongTimestamp(logs, context) === true) {
+      throw wrongLogs(node);
+    }
     const evidence = await verifier?.findEvidence(filter, logs, context, from === to && isRecheck !== true);
     if (evidence !== undefined) {
       await verifier?.check(node, formatList([joinLogs(logs)]), evidence);

@@ -2,7 +2,7 @@ import type { LogFilter } from "../ethereum/logFilter.ts";
 import { asBuffer, BACKSLASH } from "../json/jsonBytes.ts";
 import { elements, members } from "../json/members.ts";
 import { createLogMatcher } from "./requestLogs.ts";
-import { type ScannedLog, scanLogs } from "./scanLogs.ts";
+import { type ScannedLog, scanLogs, withoutZeroTimestamps } from "./scanLogs.ts";
 
 /** Of two equal members, the last one counts, as for the parser that verified the receipts. */
 const logsOf = (receipt: Uint8Array): readonly ScannedLog[] => {
@@ -22,5 +22,5 @@ export const logsOfReceipts = (receipts: Uint8Array, filter: LogFilter): readonl
     return undefined;
   }
   const matches = createLogMatcher(filter);
-  return [...elements(receipts)].flatMap((receipt) => logsOf(receipt).filter(matches));
+  return [...elements(withoutZeroTimestamps(receipts))].flatMap((receipt) => logsOf(receipt).filter(matches));
 };

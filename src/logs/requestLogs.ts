@@ -11,7 +11,7 @@ import { wrongLogs } from "../verification/logVerifier.ts";
 import type { FetchRetries } from "./fetchRetries.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { FetchRange } from "./plan.ts";
-import { type ScannedLog, scanLogs } from "./scanLogs.ts";
+import { type ScannedLog, scanLogs, withoutZeroTimestamps } from "./scanLogs.ts";
 
 /** What the requests of one log query share beside their context. */
 interface FetchFields {
@@ -154,7 +154,7 @@ const request = async (
 const readLogs = (text: Uint8Array, failed: (message: string) => NodeError): readonly ScannedLog[] => {
   let logs: readonly ScannedLog[] | undefined;
   try {
-    logs = orderLogs(scanLogs(text));
+    logs = orderLogs(scanLogs(withoutZeroTimestamps(text)));
   } catch (error) {
     if (!(error instanceof SyntaxError)) {
       throw error;

@@ -43,8 +43,8 @@ export class ScannedLog {
   readonly end: number;
   readonly block: number;
   readonly index: number;
-  /** Whether the node returned `blockTimestamp`. */
-  readonly hasTimestamp: boolean;
+  /** The value of `blockTimestamp`; NaN if the node returned none. */
+  readonly timestamp: number;
   /** Whether the node says that the log is not canonical any more. */
   readonly isRemoved: boolean;
   /** Positions of the values of `address` and `topics`; -1 for a missing one. */
@@ -59,11 +59,16 @@ export class ScannedLog {
     this.end = end;
     this.block = scanner.block;
     this.index = scanner.index;
-    this.hasTimestamp = scanner.hasTimestamp;
+    this.timestamp = scanner.timestamp;
     this.isRemoved = scanner.isRemoved;
     this.address = scanner.address;
     this.topics = scanner.topics;
     this.#hash = hash;
+  }
+
+  /** Whether the node returned `blockTimestamp`. */
+  get hasTimestamp(): boolean {
+    return !Number.isNaN(this.timestamp);
   }
 
   /** The block's hash. */
@@ -132,7 +137,7 @@ class LogScanner {
   /** The hash of the last log, or of a log before it. */
   #hash: BlockHash | undefined;
   #hasHash = false;
-  hasTimestamp = false;
+  timestamp = Number.NaN;
   isRemoved = false;
   address = -1;
   topics = -1;
@@ -146,7 +151,7 @@ class LogScanner {
     this.block = Number.NaN;
     this.index = Number.NaN;
     this.#hasHash = false;
-    this.hasTimestamp = false;
+    this.timestamp = Number.NaN;
     this.isRemoved = false;
     this.address = -1;
     this.topics = -1;
@@ -193,7 +198,7 @@ class LogScanner {
         return;
       case BLOCK_TIMESTAMP.length:
         if (hasBytes(text, name, BLOCK_TIMESTAMP)) {
-          this.hasTimestamp = text[valueAt] === QUOTE;
+          this.timestamp = readNumber(text, valueAt, valueEnd);
         }
     }
   };
@@ -224,6 +229,22 @@ const readAll = (text: Buffer, start: number, logs: ScannedLog[]): number => {
     }
   }
   return at;
+};
+
+const ZERO_TIMESTAMP = '"blockTimestamp":"0x0"';
+
+/**
+ * Returns a node's text without timestamps of zero. geth 1.16.1 states them in receipts, and others in logs: go-ethereum issue 32334.
+ * They count as not stated.
+ */
+export const withoutZeroTimestamps = (bytes: Uint8Array): Uint8Array => {
+  const text = asBuffer(bytes);
+  return text.includes(ZERO_TIMESTAMP)
+    ? Buffer.from(
+        text.toString("latin1").replaceAll(`${ZERO_TIMESTAMP},`, "").replaceAll(`,${ZERO_TIMESTAMP}`, ""),
+        "latin1",
+      )
+    : bytes;
 };
 
 /**

@@ -76,6 +76,15 @@ const haveExpectedLocation = (fields: Fields, firstLogIndex: bigint): boolean =>
     );
   });
 
+/** Whether each log states the time of its block, or none. geth 1.16.1 states zero (go-ethereum issue 32334). */
+const haveTimestamp = (fields: Fields, { timestamp, isComputed }: ReceiptsHeader): boolean =>
+  timestamp === undefined ||
+  !isComputed ||
+  listOf(fields.logs).every((item) => {
+    const { blockTimestamp } = fieldsOf(item);
+    return isAbsent(blockTimestamp) || isNumber(blockTimestamp, timestamp) || isNumber(blockTimestamp, 0n);
+  });
+
 const isBloomOf = (bloom: Uint8Array, { logs }: Receipt): boolean => Buffer.from(bloomOfLogs(logs)).equals(bloom);
 
 /** Returns the rows of receipts that may be compared with single ones. */
@@ -94,9 +103,10 @@ export const isReceiptOf = (fields: Fields, receipts: VerifiedReceipts): boolean
   isVerifiedReceipt(fields, encodeReceipt(parseReceipt(fields)), receipts);
 
 /** Whether a receipt has the number of its block, and only logs that the bloom of the block admits. Throws MalformedField. */
-export const isReceiptUnder = (fields: Fields, { number, logsBloom }: ReceiptsHeader): boolean =>
-  isNumber(fields.blockNumber, number) &&
-  isBloomWithin(bloomOfLogs(listOf(fields.logs).map(logOf)), parseData(bytesOf(logsBloom, 256)));
+export const isReceiptUnder = (fields: Fields, header: ReceiptsHeader): boolean =>
+  isNumber(fields.blockNumber, header.number) &&
+  haveTimestamp(fields, header) &&
+  isBloomWithin(bloomOfLogs(listOf(fields.logs).map(logOf)), parseData(bytesOf(header.logsBloom, 256)));
 
 /** Checks one receipt: its bloom, and the block, transaction and index of its logs. */
 export const checkReceipt = (fields: Fields): Finding =>
@@ -150,6 +160,7 @@ const placeReceipts = (
       isNumber(fields.blockNumber, header.number) &&
       isNumber(fields.transactionIndex, BigInt(index)) &&
       receipt.cumulativeGasUsed === gasUsed &&
+      haveTimestamp(fields, header) &&
       haveExpectedLocation(fields, logIndex);
     if (!isPlaced || !isBloomOf(receipt.logsBloom, receipt)) {
       return undefined;

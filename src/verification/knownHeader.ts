@@ -9,6 +9,8 @@ export interface ReceiptsHeader {
   readonly number: bigint;
   readonly receiptsRoot: string;
   readonly logsBloom: string;
+  /** Logs may state it. Undefined: it is not compared. */
+  readonly timestamp?: bigint;
   /** The hash was computed from the fields. A header with unknown fields may be accepted without that, and proves nothing. */
   readonly isComputed: boolean;
 }

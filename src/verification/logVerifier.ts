@@ -24,6 +24,11 @@ interface LogPlace {
   readonly hash: string;
 }
 
+interface StampedLog extends LogPlace {
+  /** The timestamp of the block; NaN if the node stated none. */
+  readonly timestamp: number;
+}
+
 /** Reads what other responses say of the blocks of logs. */
 export interface LogReads {
   /** Whether the receipts of a block do not cost more than its logs. */
@@ -78,6 +83,20 @@ export class LogVerifier {
   /** Reads the fields of a block by its hash. Undefined if they cannot be verified, or cannot be read now. */
   async readHeader(hash: Hash, context: Context): Promise<Readonly<Record<string, unknown>> | undefined> {
     return this.#verifier.verifiesReceipts() ? ifReadable(this.#reads.headerOf(hash, context), context) : undefined;
+  }
+
+  /** Whether a log states another timestamp than the header of its block, as far as that is known. */
+  hasWrongTimestamp(logs: readonly StampedLog[], { view: { heads } }: Pick<Context, "view">): boolean {
+    let last = "";
+    let expected: bigint | undefined;
+    return logs.some(({ block, hash, timestamp }) => {
+      if (hash !== last) {
+        last = hash;
+        const header = this.#verifier.headerOf({ hash: hash.toLowerCase(), number: BigInt(block) }, heads);
+        expected = header?.isComputed === true ? header.timestamp : undefined;
+      }
+      return expected !== undefined && !Number.isNaN(timestamp) && BigInt(timestamp) !== expected;
+    });
   }
 
   /** Finds the blooms that verify these logs; undefined if there are none. `isOneBlock`: if its header is not known, it is read. */
