@@ -64,6 +64,8 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
   t.after(() => pending.close());
 
   const view = (): PendingView => {
+    // A client that reads the pending block names it.
+    pending.markRead();
     const { pending: shown } = pending.view();
     if (!shown) {
       throw new Error("no pending view");
