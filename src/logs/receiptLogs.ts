@@ -15,12 +15,13 @@ const logsOf = (receipt: Uint8Array): readonly ScannedLog[] => {
 
 /**
  * Returns the logs of a block's verified receipts, given as JSON text, that the filter matches. Undefined if the text has an escape:
- * a scan would not read such a member, and the parser that verified the receipts did.
+ * a scan would not read such a member, and the parser that verified the receipts did. Undefined also if the node says that a log is
+ * not canonical any more, which no root verifies.
  */
 export const logsOfReceipts = (receipts: Uint8Array, filter: LogFilter): readonly ScannedLog[] | undefined => {
   if (asBuffer(receipts).includes(BACKSLASH)) {
     return undefined;
   }
-  const matches = createLogMatcher(filter);
-  return [...elements(withoutZeroTimestamps(receipts))].flatMap((receipt) => logsOf(receipt).filter(matches));
+  const logs = [...elements(withoutZeroTimestamps(receipts))].flatMap(logsOf);
+  return logs.some(({ isRemoved }) => isRemoved) ? undefined : logs.filter(createLogMatcher(filter));
 };

@@ -88,7 +88,10 @@ const MAX_DIGITS = 14;
 
 const keyBytes = (name: string): Buffer => Buffer.from(name, "latin1");
 const LOG_INDEX = keyBytes("logIndex");
-const REMOVED = keyBytes("removed");
+/** With the closing quote: one name is longer than the other. */
+const ADDRESS = keyBytes('address"');
+const TOPICS = keyBytes('topics"');
+const REMOVED = keyBytes('removed"');
 const BLOCK_HASH = keyBytes("blockHash");
 const BLOCK_NUMBER = keyBytes("blockNumber");
 const BLOCK_TIMESTAMP = keyBytes("blockTimestamp");
@@ -173,9 +176,9 @@ class LogScanner {
     switch (keyEnd - keyAt - 2) {
       case "topics".length:
       case "address".length:
-        if (text[name] === LOWER_A) {
+        if (hasBytes(text, name, ADDRESS)) {
           this.address = valueAt;
-        } else if (text[name] === LOWER_T) {
+        } else if (hasBytes(text, name, TOPICS)) {
           this.topics = valueAt;
         } else if (hasBytes(text, name, REMOVED)) {
           this.isRemoved = text[valueAt] === LOWER_T;

@@ -30,3 +30,16 @@ test("no log is read that the parser of the verified receipts did not read", () 
   );
   assert.equal(textsOf(`[{"logs":[${wrong}],"l\\u006fgs":[${right}]}]`), undefined, "an escape is not scanned");
 });
+
+test("an unknown member is no address and no topic", () => {
+  const filter = { addresses: [`0x${"aa".repeat(20)}` as const], topics: [[hash as `0x${string}`]] };
+  for (const member of ["author", "txHash", "address2", "removed_"]) {
+    const log = logOf("aa", 0).replace("}", `,"${member}":"0x${"00".repeat(20)}"}`);
+    assert.deepEqual(textsOf(`[{"logs":[${log}]}]`, filter), [log], member);
+  }
+});
+
+test("logs are not read from receipts that say that one is not canonical", () => {
+  const removed = logOf("aa", 1).replace("}", ',"removed":true}');
+  assert.equal(textsOf(`[{"logs":[${logOf("aa", 0)},${removed}]}]`), undefined);
+});
