@@ -88,10 +88,6 @@ export class FilterChanges {
     const { heads } = context.view;
     const { number: to, hash } = heads.latest;
     this.#replaced.remember(heads);
-    if (cursor.number > to || cursor.hash === hash) {
-      // Another replica may have reported newer blocks than this view has.
-      return { response: localResponse(formatList([])), next: undefined };
-    }
     const chain = new FilterChain(context, this.#reads.blocksBelow);
     const reorganisation = (await this.#isFarBelow(filter, context))
       ? { gone: [], fork: cursor.number }
@@ -100,6 +96,10 @@ export class FilterChanges {
       return undefined;
     }
     const { fork } = reorganisation;
+    if (fork === to) {
+      // The view has no other blocks than those that are reported. Another replica may have reported newer ones too.
+      return { response: localResponse(formatList([])), next: undefined };
+    }
     const response =
       query === undefined
         ? await readHashes({ from: fork + 1n, to }, chain)

@@ -66,21 +66,25 @@ export class ReplacedBlocks {
     this.#cached = cached;
   }
 
-  /** Finds the newest canonical ancestor of a cursor. Undefined if it is not found, because a replaced block is forgotten. */
+  /**
+   * Finds the newest canonical ancestor of a cursor. Undefined if it is not found, because a replaced block is forgotten. While
+   * a block above the head is forgotten, the head counts as that ancestor: the view may only be older.
+   */
   async find(cursor: BlockId, chain: FilterChain, context: Context): Promise<Reorganisation | undefined> {
+    const { number: head } = context.view.heads.latest;
     const gone: ReplacedBlock[] = [];
     let block: BlockId = cursor;
     for (;;) {
-      const canonical = await chain.hashAt(block.number);
+      const isAbove = block.number > head;
+      const canonical = isAbove ? undefined : await chain.hashAt(block.number);
       if (canonical === block.hash) {
         return { gone: gone.reverse(), fork: block.number };
       }
-      if (canonical === undefined || block.number === 0n || gone.length === MAX_REPLACED_BLOCKS) {
-        return undefined;
-      }
-      const known = await this.#read(block.hash, context);
+      const isUnknown = canonical === undefined && !isAbove;
+      const isEnd = isUnknown || block.number === 0n || gone.length === MAX_REPLACED_BLOCKS;
+      const known = isEnd ? undefined : await this.#read(block.hash, context);
       if (known === undefined) {
-        return undefined;
+        return isAbove ? { gone: [], fork: head } : undefined;
       }
       const { number, hash } = block;
       gone.push({ number, hash, logsBloom: known.logsBloom });

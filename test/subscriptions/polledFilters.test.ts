@@ -123,11 +123,42 @@ for (const [name, createStore] of [
       node.options.chain = chain;
       await filters.changes(id, at(chain, 52));
       assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 50))), []);
-      // A replaced block cannot be told from a view that lags until the new branch is as long.
-      assert.deepEqual(await readLogs(await filters.changes(id, at(fork, 51))), []);
-      node.options.chain = fork;
-      assert.notDeepEqual(await readLogs(await filters.changes(id, at(fork, 52))), []);
+      assert.notDeepEqual(await readLogs(await filters.changes(id, at(chain, 54))), []);
     }
+  });
+
+  test(`${name}: a reorganisation to a lower head is reported at once, and the blocks above it later`, async (t) => {
+    const { node, filters } = await create(t);
+    const [logFilter, blockFilter] = [
+      await filters.newLogFilter(query(), at(chain, 44)),
+      await filters.newBlockFilter(at(chain, 44)),
+    ];
+    for (const id of [logFilter, blockFilter]) {
+      await filters.changes(id, at(chain, 55));
+    }
+    node.options.chain = fork;
+    const gone = plainScan(chain, ANY, range(48, 55)).map((log) => ({ ...log, removed: true }));
+    const added = plainScan(fork, ANY, range(48, 52));
+    assert.deepEqual(await readLogs(await filters.changes(logFilter, at(fork, 52))), [...gone, ...added]);
+    const hashes = fork.slice(48, 54).map(({ hash }) => hash);
+    assert.deepEqual(await readLogs(await filters.changes(blockFilter, at(fork, 52))), hashes.slice(0, 5));
+    assert.deepEqual(
+      await readLogs(await filters.changes(logFilter, at(fork, 53))),
+      plainScan(fork, ANY, range(53, 53)),
+    );
+    assert.deepEqual(await readLogs(await filters.changes(blockFilter, at(fork, 53))), hashes.slice(5));
+  });
+
+  test(`${name}: a poll in a lower view reports nothing while a block above it is forgotten`, async (t) => {
+    const { filters, cache } = await create(t);
+    const foreign = createFakeChain(
+      Array.from({ length: 60 }, () => []),
+      { fork: "foreign" },
+    );
+    const id = await filters.newBlockFilter(at(foreign, 55));
+    cache.entries.clear();
+    assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 52))), []);
+    await assert.rejects(filters.changes(id, at(chain, 55)), missing);
   });
 
   test(`${name}: a filter's bounds`, async (t) => {
