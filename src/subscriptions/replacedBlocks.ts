@@ -10,6 +10,9 @@ export type ParentHashReader = (hash: Hash, context: Context) => Promise<Hash | 
 /** Limit of the blocks that one reorganisation replaces, and of those whose parents are cached. */
 export const MAX_REPLACED_BLOCKS = 256;
 
+/** Limit of the hashes of cached blocks. Those of a view and of one with confirmations are fewer, so that neither evicts the other. */
+const MAX_CACHED_HASHES = 2 * MAX_REPLACED_BLOCKS;
+
 const keyOf = (hash: Hash): string => `block:${hash}`;
 
 const HASH_LENGTH = ZERO_HASH.length;
@@ -36,9 +39,8 @@ export interface Reorganisation {
 export class ReplacedBlocks {
   readonly #store: SegmentStore;
   readonly #parentHashOf: ParentHashReader;
-  /** The hashes of blocks that this process has cached. */
-  #cached = new Set<Hash>();
-  #latest: Hash | undefined;
+  /** The hashes of blocks that this process has cached, those of all views. */
+  readonly #cached = new Set<Hash>();
 
   constructor(store: SegmentStore, parentHashOf: ParentHashReader) {
     this.#store = store;
@@ -47,14 +49,12 @@ export class ReplacedBlocks {
 
   /** Caches the blocks that a reorganisation can replace. Call it with each view. */
   remember(heads: Heads): void {
-    if (this.#latest === heads.latest.hash) {
+    if (this.#cached.has(heads.latest.hash)) {
       return;
     }
-    this.#latest = heads.latest.hash;
-    const cached = new Set<Hash>();
     for (const block of recentBlocks(heads)) {
-      cached.add(block.hash);
       if (!this.#cached.has(block.hash)) {
+        this.#cached.add(block.hash);
         this.#store.set(
           keyOf(block.hash),
           Buffer.concat([Buffer.from(block.parentHash), block.logsBloom]),
@@ -63,7 +63,12 @@ export class ReplacedBlocks {
         );
       }
     }
-    this.#cached = cached;
+    for (const hash of this.#cached) {
+      if (this.#cached.size <= MAX_CACHED_HASHES) {
+        break;
+      }
+      this.#cached.delete(hash);
+    }
   }
 
   /**

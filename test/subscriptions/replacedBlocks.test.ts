@@ -10,7 +10,7 @@ import { fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createMemoryStore } from "../logs/memoryStore.ts";
 import { createContext, createResponse } from "../support/builders/request.ts";
-import { at, chain, fork, MAX_BYTES, missing } from "./filterReplica.ts";
+import { at, chain, createReplica, fork, MAX_BYTES, missing } from "./filterReplica.ts";
 
 /** Answers reads of blocks by hash. The first error of the list is thrown instead, once. */
 const createBlockReads = (errors: NodeError[]): RpcSource => ({
@@ -57,4 +57,22 @@ test("a filter is removed if no node has a replaced block, so that blocks below 
     await assert.rejects(filters.changes(id, at(fork, 52)), missing);
     assert.equal(await filters.uninstall(id), false);
   }
+});
+
+test("each block is cached once, although polls alternate between the newest view and one that is behind", async () => {
+  const written: string[] = [];
+  const store = createMemoryStore();
+  const { filters } = createReplica({}, { ...store, set: (key) => written.push(key) });
+  for (const latest of [50, 51, 52]) {
+    await filters.newBlockFilter(at(chain, latest));
+    await filters.newBlockFilter(at(chain, latest - 5));
+    await filters.newBlockFilter(at(chain, latest));
+  }
+  assert.deepEqual(
+    written.sort(),
+    chain
+      .slice(41, 53)
+      .map(({ hash }) => `block:${hash}`)
+      .sort(),
+  );
 });
