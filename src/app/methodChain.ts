@@ -2,6 +2,7 @@ import { createUnitsOf } from "../access/providerUnits.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
+import type { View } from "../core/view.ts";
 import { chainForks } from "../ethereum/chainForks.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
@@ -85,6 +86,10 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
   const ownHashes = new OwnHashes();
   const seenFrom = (heads: Heads, behind: Context["behind"]): Heads =>
     behind === undefined ? heads : options.behind.view(heads, behind.confirmations).heads;
+  const newestView = (behind: Context["behind"]): View => {
+    const view = views.view();
+    return behind === undefined ? view : options.behind.view(view.heads, behind.confirmations);
+  };
   return {
     get chainId() {
       return upstreams.genesis.chainId;
@@ -110,7 +115,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     },
     heads: {
       refresh: async ({ behind }) => seenFrom(await upstreams.heads.refresh(), behind),
-      reach: (range, { behind }) => upstreams.heads.reach(range)?.then((heads) => seenFrom(heads, behind)),
+      reach: (range, { behind }) => upstreams.heads.reach(range)?.then(() => newestView(behind)),
       get blockTimeMs() {
         return upstreams.heads.blockTimeMs;
       },

@@ -157,8 +157,8 @@ const readWithHeader = (
   const { chain, context } = input;
   const isNumber = resolved.kind === "outsideRing" || (resolved.kind === "final" && resolved.hash === undefined);
   const reached = isNumber ? chain.heads.reach({ from: resolved.number, to: resolved.number }, context) : undefined;
-  return reached?.then((heads) =>
-    readAt({ ...input, context: context.with({ view: { heads } }) }, read, resolveBlock(read.parameter, heads)),
+  return reached?.then((view) =>
+    readAt({ ...input, context: context.with({ view }) }, read, resolveBlock(read.parameter, view.heads)),
   );
 };
 

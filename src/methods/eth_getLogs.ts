@@ -154,14 +154,8 @@ interface ResolvedRange {
 /** Resolves the requested blocks. After a start, the headers of the newest ones are read first: they verify the logs. */
 const resolve = async (chain: Chain, range: Range, context: Context): Promise<ResolvedRange> => {
   const { resolved, at } = await resolveInView(chain, range, context);
-  const { view } = at;
-  const heads = resolved.sealed && (await chain.heads.reach(resolved.sealed, context));
-  if (heads === undefined) {
-    return { resolved, at };
-  }
-  return heads.latest.hash === view.heads.latest.hash
-    ? { resolved, at: at.with({ view: { ...view, heads } }) }
-    : resolveInView(chain, range, context.with({ view: { heads } }));
+  const view = resolved.sealed && (await chain.heads.reach(resolved.sealed, context));
+  return view === undefined ? { resolved, at } : resolveInView(chain, range, context.with({ view }));
 };
 
 /** Resolves the blocks in one view: the request's, or a refreshed one if a bound is above the request's view. */

@@ -3,7 +3,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { NodeSource, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
-import type { PendingChange } from "../core/view.ts";
+import type { PendingChange, View } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
@@ -54,9 +54,9 @@ export interface Chain {
     refresh(context: Pick<Context, "behind">): Promise<Heads>;
     /**
      * Reads those of the newest 256 headers that the block ring lacks and the range has, as after a start. Undefined if there are
-     * none. Returns the heads with them; without them if no node has them within 2 s.
+     * none. Returns the newest view for the context, with them; without them if no node has them within 2 s.
      */
-    reach(range: BlockRange, context: Pick<Context, "behind">): Promise<Heads> | undefined;
+    reach(range: BlockRange, context: Pick<Context, "behind">): Promise<View> | undefined;
     readonly blockTimeMs: number;
   };
   readonly logs: Pick<SplitLogs, "request">;

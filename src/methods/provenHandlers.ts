@@ -163,7 +163,9 @@ export const createProvenHandlers = (
 
   /** Reads the newest headers, if the proof may have lacked one of them, as after a start. Undefined if they are known. */
   const reachHeaders = async ({ reason }: NotProvenError, context: Context): Promise<Heads | undefined> =>
-    reason === "noProof" ? chain.heads.reach({ from: 0n, to: context.view.heads.latest.number }, context) : undefined;
+    reason === "noProof"
+      ? (await chain.heads.reach({ from: 0n, to: context.view.heads.latest.number }, context))?.heads
+      : undefined;
 
   /** A read that refreshes the heads is answered of newer ones than the call began with. So the call is proven in these, once. */
   const answer = async (call: Call, context: Context): Promise<RpcResponse> => {

@@ -4,6 +4,7 @@ import { type RpcAnswer, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const hash = (byte: string) => `0x${byte.repeat(32)}`;
@@ -174,6 +175,47 @@ test("logs of a node whose pending block is far above the served head leave out 
     );
     return numbers.length >= 4 && numbers.every((number, index) => number === first + index);
   }, "the head follows, and no block is left out");
+});
+
+test("pending logs are returned, although the head moves while the first headers after a start are read", async (t) => {
+  const growing = createFakeChain({ height: 200 });
+  const from = Number(growing.latest.number) - 150;
+  const asked = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  t.after(() => released.resolve());
+  const newest = (): number => Number(growing.latest.number);
+  const growingNode = await createFakeNode({
+    chain: growing,
+    handlers: {
+      eth_getBlockByNumber: async ([tag]) => {
+        if (tag === "pending") {
+          const { json, hash: parentHash } = growing.latest;
+          return { ...json, number: quantity(newest() + 1), parentHash, hash: null };
+        }
+        if (Number(tag) === from) {
+          asked.resolve();
+          await released.promise;
+        }
+        return (tag === "latest" ? growing.latest : growing.blocks[Number(tag)])?.json ?? null;
+      },
+      eth_getLogs: ([filter]) =>
+        (filter as { readonly fromBlock: string }).fromBlock === "pending" ? [log(newest() + 1, hash("bb"), "02")] : [],
+    },
+  });
+  t.after(() => growingNode.close());
+  const indexer = await createService({ nodes: [{ url: growingNode.url }], pending: { mode: "node" }, forks: "none" });
+  t.after(() => indexer.close());
+  const modeOf = async () =>
+    (await rpc(indexer.url, "eth_getBlockByNumber", ["pending", false])).headers.get("x-forebay-pending");
+  await until(async () => (await modeOf()) === "node", "the node's pending block is known");
+  const answer = rpc(indexer.url, "eth_getLogs", [{ fromBlock: quantity(from), toBlock: "pending" }]);
+  await asked.promise;
+  growing.mine();
+  await followHead(indexer, growing);
+  released.resolve();
+  const { body, headers, text } = await answer;
+  assert.deepEqual(body.result, [log(newest() + 1, hash("bb"), "02")], text);
+  assert.equal(headers.get("x-forebay-pending"), "node");
 });
 
 test("a transaction index outside the node's pending block is not answered from the sealed block", async () => {
