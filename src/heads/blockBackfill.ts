@@ -62,8 +62,8 @@ export class KnownAncestors {
   }
 }
 
-/** The ring is filled down to this depth at the start: a reorganisation links to it, and the block time is measured over it. */
-const START_BLOCKS = 64;
+/** The ring is filled down to this depth at the start: it has the headers that verify the newest blocks. */
+const START_BLOCKS = 300;
 const PERIOD_MS = 1_000;
 /** A node that lacks the blocks, or returns errors, is asked ever more seldom, and then for one block. */
 const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 60_000 };
@@ -97,8 +97,8 @@ export class BlockBackfill {
   async #run(): Promise<void> {
     const { pause, signal, isIdle } = this.#options;
     while (!signal.aborted) {
-      const isFilled = await this.#fill();
-      if (isFilled && this.#isAwaited) {
+      const isLonger = await this.#fill();
+      if (isLonger && this.#isAwaited) {
         continue;
       }
       this.#awaited = undefined;
@@ -109,30 +109,35 @@ export class BlockBackfill {
     }
   }
 
+  /** Whether a block is awaited that the ring lacks. Where nodes have a budget of requests, the reads stay within their share. */
   get #isAwaited(): boolean {
-    const { ring } = this.#options.canonical;
-    return this.#awaited !== undefined && ring !== undefined && this.#awaited < ring.oldest;
+    const { canonical, leader } = this.#options;
+    const { ring } = canonical;
+    return (
+      this.#awaited !== undefined &&
+      ring !== undefined &&
+      this.#awaited < ring.oldest &&
+      leader()?.config.requestsPerSecond === undefined
+    );
   }
 
-  /** The number of blocks that the ring lacks: those of the start, and those that reads wanted or wait for. */
+  /** The number of blocks that the ring lacks: those of the start, which reads wait for, and those that reads wanted. */
   #missing({ latest, length }: BlockRing): number {
     const { lowestWanted } = this.#options.canonical;
-    const lengths = [lowestWanted, this.#awaited].map((number) =>
-      number === undefined ? 0 : Number(latest.number - number) + 1,
-    );
-    return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, ...lengths)) - length;
+    const wanted = lowestWanted === undefined ? 0 : Number(latest.number - lowestWanted) + 1;
+    return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, wanted)) - length;
   }
 
-  /** Reads some blocks below the ring. Returns whether there is no more to do for now, or some were added. */
+  /** Reads some blocks below the ring. Returns whether the ring changed. */
   async #fill(): Promise<boolean> {
     const { canonical, leader, others, isBusy } = this.#options;
     const first = leader();
     const { ring } = canonical;
     const missing = ring === undefined ? 0 : this.#missing(ring);
-    if (first === undefined || ring === undefined || ring.oldest === 0n || isBusy()) {
+    if (first === undefined || ring === undefined || ring.oldest === 0n || missing <= 0 || isBusy()) {
       return false;
     }
-    if (missing <= 0 || this.#fillKnown(ring)) {
+    if (this.#fillKnown(ring)) {
       return true;
     }
     for (const node of [first, ...others()].filter((each) => this.#breakerOf(each).available)) {

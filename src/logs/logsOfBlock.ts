@@ -15,6 +15,10 @@ import type { LogsOptions } from "./logsOptions.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import { FetchContext, requestJson } from "./requestLogs.ts";
 
+/** What a poll reported of a block is no answer by hash: the logs of a range are verified less than those of one block. */
+const keptKey = (filter: LogFilter, hash: Hash): string =>
+  `kept:${blockKey(hashFilter(canonicalLogFilter(filter)), hash)}`;
+
 /** Returns the logs of one block by its hash. A block that no node has is an error. */
 export class LogsOfBlock {
   readonly #options: Pick<LogsOptions, "nodes" | "store" | "verifier">;
@@ -60,13 +64,12 @@ export class LogsOfBlock {
 
   /** Caches the logs of a recent block that were read as part of a range: nodes forget a block that was replaced. */
   keep(filter: LogFilter, block: BlockId, bytes: Uint8Array): void {
-    const key = blockKey(hashFilter(canonicalLogFilter(filter)), block.hash);
-    this.#options.store.set(key, bytes, "recent", block);
+    this.#options.store.set(keptKey(filter, block.hash), bytes, "recent", block);
   }
 
   /** Returns logs that were kept, as long as the cache has them. */
   async kept(filter: LogFilter, hash: Hash): Promise<Uint8Array | undefined> {
-    const [cached] = await this.#options.store.get([blockKey(hashFilter(canonicalLogFilter(filter)), hash)]);
+    const [cached] = await this.#options.store.get([keptKey(filter, hash)]);
     return cached?.bytes;
   }
 

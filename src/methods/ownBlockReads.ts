@@ -85,7 +85,10 @@ export const parentHashOf = (reads: RpcSource) => {
   };
 };
 
-/** Creates the function that reads a block's receipts through the cache. It returns undefined if no node has them. */
+/**
+ * Creates the function that reads a block's receipts through the cache. It returns undefined if no node has them, or if no root
+ * verifies them.
+ */
 export const receiptsOf =
   (reads: RpcSource) =>
   async (
@@ -99,7 +102,8 @@ export const receiptsOf =
     const request = requestAtBlock(read, resolveBlock(parameter, context.view.heads));
     try {
       const response = await reads.request(request, context);
-      return response.body instanceof Uint8Array && !isNull(response) ? response.body : undefined;
+      const isVerified = response.proof !== undefined && !isNull(response);
+      return isVerified && response.body instanceof Uint8Array ? response.body : undefined;
     } catch {
       context.signal.throwIfAborted();
       return undefined;

@@ -146,8 +146,12 @@ export class LogVerifier {
         continue;
       }
       last = hash;
-      const bloom = this.#verifier.headerOf({ hash: hash.toLowerCase(), number: BigInt(block) }, heads)?.logsBloom;
-      if (isData(bloom)) {
+      const number = BigInt(block);
+      const header = this.#verifier.headerOf({ hash: hash.toLowerCase(), number }, heads);
+      const bloom = header?.logsBloom;
+      // A header that only a node stated blames no other node, unless its block is canonical.
+      const isKnown = header?.isComputed === true || heads.at(number)?.hash === header?.hash;
+      if (isKnown && isData(bloom)) {
         blooms.set(hash, parseData(bloom));
       }
       if (blooms.size === MAX_BLOOMS) {

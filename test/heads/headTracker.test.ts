@@ -121,14 +121,14 @@ const setDepth = (node: ChainNode | undefined, finalizedDepth: number): void => 
   Object.assign(node ?? {}, { finalizedDepth });
 };
 
-test("the ring has 64 blocks after the start, and fills down to a block that is read, if that is not final", async (t) => {
+test("the ring has 300 blocks after the start, and fills down to a block that is read, if that is not final", async (t) => {
   const setup = await trackHeads(t, { height: 2_000, alter: ([node]) => setDepth(node, 600) });
   await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
   const before = setup.heads.current();
-  assert.ok(before && before.latest.number - before.oldest <= 65n);
+  assert.ok(before && before.latest.number - before.oldest <= 301n);
   assert.equal(before.at(1_300n), undefined);
   await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
-  assert.ok((setup.heads.current()?.oldest ?? 0n) > 1_900n, "a final block");
+  assert.ok((setup.heads.current()?.oldest ?? 0n) > 1_650n, "a final block");
   assert.equal(setup.heads.current()?.at(1_500n), undefined);
   await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
   const after = setup.heads.current();
@@ -143,7 +143,7 @@ test("requests that need the newest headers wait for them, and for no others", a
   assert.equal(setup.heads.reach({ from: 0n, to: 1_700n }), undefined, "an older range");
   assert.equal(setup.heads.reach({ from: 2_000n, to: 2_000n }), undefined, "a known block");
   const heads = await setup.heads.reach(NEWEST);
-  assert.equal(heads?.oldest, 1_745n);
+  assert.ok((heads?.oldest ?? 2_000n) <= 1_745n);
   assert.equal(setup.heads.reach(NEWEST), undefined);
 });
 
@@ -152,6 +152,38 @@ test("requests do not wait for headers that no node has", async (t) => {
   setup.node.onCall = ({ params: [tag] }) => (tag === "latest" ? undefined : fail());
   const heads = await setup.heads.reach(NEWEST);
   assert.ok((heads?.oldest ?? 0n) > 1_990n);
+});
+
+test("a request that waits for blocks that the ring cannot have any more ends, and holds no event loop", async (t) => {
+  const setup = await trackHeads(t, {
+    ...{ nodes: 2, agree: 1, height: 20_000 },
+    alter: (nodes) => {
+      for (const node of nodes) {
+        Object.assign(node, { lag: 10_000, finalizedDepth: 5_000 });
+      }
+    },
+  });
+  await mineFor(setup, 10_000, 600_000, () => setup.heads.markActive());
+  const held = Promise.withResolvers<void>();
+  let batches = 0;
+  for (const node of setup.nodes) {
+    const { batch } = node;
+    node.batch = async (...args) => {
+      const isFirst = ++batches === 1;
+      const answers = await batch(...args);
+      await (isFirst ? held.promise : undefined);
+      return answers;
+    };
+  }
+  const reached = setup.heads.reach({ from: 0n, to: setup.heads.current()?.latest.number ?? 0n });
+  // The nodes catch up meanwhile.
+  for (const node of setup.nodes) {
+    Object.assign(node, { lag: 0 });
+  }
+  await mineFor(setup, 3_000, 600_000, () => setup.heads.markActive());
+  held.resolve();
+  await reached;
+  await new Promise(setImmediate);
 });
 
 test("blocks that an earlier process served are not read again", async (t) => {
@@ -166,8 +198,8 @@ test("blocks that an earlier process served are not read again", async (t) => {
   await mineFor(after, 1_000, 60_000, () => after.heads.markActive());
   assert.ok((after.heads.current()?.oldest ?? 2_000n) <= (oldest ?? 0n));
   assert.equal(after.heads.current()?.header(1_900n)?.stateRoot, before.chain.blocks[1_900]?.json.stateRoot);
-  // Three blocks are new.
-  assert.ok(after.node.calls < 10, `${after.node.calls} calls`);
+  // Three blocks are new, and 300 are wanted.
+  assert.ok(after.node.calls < 300 - 256 + 10, `${after.node.calls} calls`);
 });
 
 test("blocks of another branch than the head's are not taken over", async (t) => {

@@ -223,3 +223,16 @@ test("equal queries at the same time share one request, which continues if one o
   }
   assert.equal(node.logsRequests.length, 1);
 });
+
+test("the logs that a poll kept of a block are no answer by its hash", async () => {
+  const chain = chainOf(500);
+  const block = chain.find(({ number, logs }) => number > 400n && logs.length > 0);
+  assert.ok(block);
+  const { number, hash } = block;
+  const split = createSplit([createFakeLogNode({ chain })]);
+  split.keep(ANY, { number, hash }, Buffer.alloc(0));
+  assert.deepEqual(await split.kept(ANY, hash), Buffer.alloc(0));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 300 }) });
+  const answer = await split.request(ANY, { blockHash: hash }, context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(Number(number), Number(number))));
+});

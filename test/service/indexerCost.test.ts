@@ -9,10 +9,10 @@ import { createService } from "../support/servers/service.ts";
 /** No block is due meanwhile. */
 const BLOCK_TIME_MS = 60_000;
 const FAST_BLOCKS_MS = 200;
-const BLOCKS = 150;
+const BLOCKS = 400;
 const INDEXED = 30;
 /** The genesis, and those below the head. */
-const HEADERS_OF_START = 64;
+const HEADERS_OF_START = 300;
 const READS = ["eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLogs", "eth_getBlockReceipts"];
 
 const start = async (
