@@ -80,6 +80,7 @@ const unauthorized = (message: string): RpcError => new RpcError(CODES.UNAUTHORI
 const MISSING_KEY = "an API key is needed: header x-api-key, a bearer token, or the last part of the path";
 const WRONG_KEY = "the API key is not valid";
 const NEEDS_PROOF = "the API key requires proven answers, and has a subscription without proofs";
+const BEHIND_HEAD = "the API key has confirmations, and has a subscription, which follows the head";
 const OTHER_ISSUER = "the token was verified by other rules";
 const EXPIRED_KEY = "the API key has expired";
 
@@ -204,6 +205,9 @@ export class Access {
     }
     if (isSubscribed) {
       this.#rules.checkMethod("eth_subscribe", key);
+      if ((admitted.confirmations ?? 0) > 0) {
+        throw this.#rules.reject("key", new RpcError(CODES.UNAUTHORIZED, BEHIND_HEAD, { status: 403 }));
+      }
       const isProven = requiresProof || before.requiresProof === true;
       if (admitted.requiresProof === true && !isProven) {
         throw this.#rules.reject("key", new RpcError(CODES.UNAUTHORIZED, NEEDS_PROOF, { status: 403 }));

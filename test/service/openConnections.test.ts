@@ -104,6 +104,20 @@ test("a reload closes the WebSockets with subscriptions of a key that now requir
   }
 });
 
+test("a reload closes the WebSockets with subscriptions of a key that now has confirmations", async (t) => {
+  const service = await start(t, { access: { keys: [ONE] } });
+  const [subscribed, plain] = await Promise.all([1, 2].map(() => connectSocket(`${service.url}/main/k1`)));
+  assert.ok(subscribed && plain);
+  await subscribed.subscribe("newHeads");
+  await service.reload({ access: { keys: [{ ...ONE, confirmations: 2 }] } });
+  assert.deepEqual(await subscribed.closed(), {
+    code: 1008,
+    reason: "the API key has confirmations, and has a subscription, which follows the head",
+  });
+  assert.equal((await plain.call("eth_chainId")).error, undefined);
+  await plain.close();
+});
+
 test("WebSockets of one client address are limited, and a closed one is not counted", async (t) => {
   const service = await start(t, {
     server: { maxWebSocketsPerAddress: 2 },
