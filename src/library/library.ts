@@ -71,7 +71,12 @@ export const createForebay = async (raw: ConfigInput): Promise<ForebayLibrary> =
   const { promise, resolve } = Promise.withResolvers<HttpServer>();
   const ports = openPortsOf(raw);
   const { forebay } = await startForebay(config, createPorts(ports, resolve));
-  await forebay.listening;
+  try {
+    await forebay.listening;
+  } catch (error) {
+    await forebay.close();
+    throw error;
+  }
   const http = await promise;
   const own = new OwnRequests();
   const chains = config.chains.map(({ name }) => name);

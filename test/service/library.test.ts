@@ -6,8 +6,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { readArguments, readConfig } from "../../src/config/readConfig.ts";
 import { ConfigError, createForebay, type ForebayConfig, ProviderRpcError } from "../../src/library/library.ts";
+import { freePort } from "../bench/support/nginx.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startRedis } from "../support/servers/redis.ts";
 
 const KEY = "wallet-key-of-this-test";
 const ORIGIN = "http://forebay.test";
@@ -116,6 +118,20 @@ test("a port is opened only if it is configured, and a port in use rejects", asy
     createForebay({ chains, server: { port }, log: { level: "silent" } }),
     /another process uses it/,
   );
+});
+
+test("a shared port in use rejects, and nothing that was started goes on", async (t) => {
+  const [node, redis, opsPort] = await Promise.all([startNode(t), startRedis(t), freePort()]);
+  // That of the node is in use.
+  const server = { port: Number(new URL(node.url).port), opsPort, reusePort: true };
+  await assert.rejects(
+    createForebay({
+      ...{ chains: [{ name: "only", nodes: [{ url: node.url }] }], log: { level: "silent" } },
+      ...{ cache: { redis: redis.url }, server },
+    }),
+    /another process uses it/,
+  );
+  await assert.rejects(fetch(`http://127.0.0.1:${opsPort}/readyz`));
 });
 
 test("fetch has the paths, headers, keys and batches of the HTTP server", async (t) => {
