@@ -4,17 +4,18 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import { type Chunk, errorResult, isStream, isWhole } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { Pieces } from "../limits/pieces.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
-import { PostRequest } from "./httpRequest.ts";
+import { PostRequest, REQUEST_TIMEOUT_MS } from "./httpRequest.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
-import { bodyTooLarge, hasJson, type JsonRpcHandler, wrongType } from "./jsonRpcHandler.ts";
+import { bodyTooLarge, hasJson, type JsonRpcHandler, tooManyPieces, wrongType } from "./jsonRpcHandler.ts";
 import { answerHeaders, REFUSED } from "./postResponder.ts";
 import type { Route } from "./router.ts";
 
 /** A request of this process counts as one of a program on this machine. */
 const LOCAL_ADDRESS = "127.0.0.1";
 
-/** A streamed response that nobody reads for this time breaks. */
+/** A streamed response breaks if a part of it waits for its reader for this time. */
 const READ_TIMEOUT_MS = 30_000;
 
 export interface DirectRequestsOptions {
@@ -44,22 +45,55 @@ const refused = (error: RpcError) => {
 const invalid = (message: string, status: number): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`, { status });
 
-/** Throws RpcError for a body above the limits. */
-const readRequest = async ({ body }: Request, maxBytes: number, post: PostRequest): Promise<Buffer> => {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of body ?? []) {
-    bytes += part.length;
-    if (bytes > maxBytes) {
-      post.caller.charge?.(1, "invalid");
-      throw bodyTooLarge(maxBytes);
-    }
-    if (!post.holdBody(part.length)) {
-      throw overBudget();
-    }
-    parts.push(part);
+const requestTimeout = (): RpcError => invalid(`body has not arrived in ${REQUEST_TIMEOUT_MS} ms`, 408);
+
+const checkPieces = ({ bytes, areTooMany }: Pieces, maxBytes: number): void => {
+  if (bytes > maxBytes || areTooMany) {
+    throw bytes > maxBytes ? bodyTooLarge(maxBytes) : tooManyPieces();
   }
-  return Buffer.concat(parts);
+};
+
+/** Reads a body within the limits of one that arrives over HTTP. Rejects with RpcError above them, and when the request is aborted. */
+const readRequest = async ({ body }: Request, maxBytes: number, post: PostRequest): Promise<Buffer> => {
+  const pieces = new Pieces();
+  if (body === null) {
+    return pieces.join();
+  }
+  const reader = body.getReader();
+  let reason: unknown;
+  // A read that waits then ends as at the end of the body.
+  const stop = (because: unknown): void => {
+    reason = because;
+    reader.cancel(because).catch(() => undefined);
+  };
+  const onAbort = (): void => stop(post.lazySignal.reason);
+  post.lazySignal.add(onAbort);
+  const timer = setTimeout(() => stop(requestTimeout()), REQUEST_TIMEOUT_MS);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (reason !== undefined) {
+        throw reason;
+      }
+      if (done) {
+        return pieces.join();
+      }
+      if (!post.holdBody(value.length)) {
+        throw overBudget();
+      }
+      pieces.add(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+      checkPieces(pieces, maxBytes);
+    }
+  } catch (error) {
+    if (error instanceof RpcError && error.status === 400) {
+      post.caller.charge?.(1, "invalid");
+    }
+    stop(error);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    post.lazySignal.remove(onAbort);
+  }
 };
 
 /** JSON-RPC requests of this process: the library's `fetch`. Their keys, limits and responses are those of requests over HTTP. */
@@ -80,6 +114,7 @@ export class DirectRequests {
     const requestId = this.#options.jsonRpc.nextRequestId(client.headers);
     try {
       const { endpoint, caller } = await this.#open(client);
+      request.signal.throwIfAborted();
       return await this.#run(endpoint, request, new PostRequest(client, caller, requestId, this.#options.memory));
     } catch (error) {
       if (error instanceof RpcError) {
@@ -185,17 +220,18 @@ export class DirectRequests {
 /** The body of a response that is read while its calls go on. `end` is called once, with the bytes that were read. */
 const streamOf = (chunks: readonly Chunk[], post: PostRequest, end: (bytes: number) => void): ReadableStream => {
   let bytes = 0;
+  let idle: NodeJS.Timeout | undefined;
   const read = async function* (): AsyncGenerator<Uint8Array> {
     for (const chunk of chunks) {
       for await (const part of isStream(chunk) ? chunk : [chunk]) {
         bytes += part.length;
+        idle = setTimeout(() => stream.destroy(new Error("nobody read the response")), READ_TIMEOUT_MS);
         yield part;
-        idle.refresh();
+        clearTimeout(idle);
       }
     }
   };
   const stream = Readable.from(read(), { objectMode: false });
-  const idle = setTimeout(() => stream.destroy(new Error("nobody read the response")), READ_TIMEOUT_MS);
   post.lazySignal.add(() => stream.destroy(new Error("the request was aborted")));
   finished(stream, (error) => {
     clearTimeout(idle);

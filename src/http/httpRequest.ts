@@ -10,6 +10,12 @@ import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import { Pieces } from "../limits/pieces.ts";
 import { RequestMemory } from "./requestMemory.ts";
 
+/**
+ * Limit for receiving a whole request with its body, so that a slow sender does not hold a connection forever.
+ * It includes the time in which a connection is not read, because its pipelined requests wait. So headers have no lower limit.
+ */
+export const REQUEST_TIMEOUT_MS = 60_000;
+
 /** Accepted ids of clients: characters that are safe in a log and in a header. */
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 

@@ -8,6 +8,7 @@ import { Admission, type AdmissionOptions } from "./admission.ts";
 import { DirectRequests } from "./directRequests.ts";
 import { LastConnections } from "./drain.ts";
 import type { Endpoint, PassThrough } from "./endpoint.ts";
+import { REQUEST_TIMEOUT_MS } from "./httpRequest.ts";
 import { HttpTelemetry } from "./httpTelemetry.ts";
 import { JsonRpcHandler, type JsonRpcHandlerOptions, type PassedRequest } from "./jsonRpcHandler.ts";
 import { NewestResponses } from "./pipelinedRequests.ts";
@@ -37,11 +38,6 @@ export interface HttpServerOptions
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/**
- * Limit for receiving a whole request with its body, so that a slow sender does not hold a connection forever.
- * It includes the time in which a connection is not read, because its pipelined requests wait. So headers have no lower limit.
- */
-const REQUEST_TIMEOUT_MS = 60_000;
 /** A connection without traffic ends after this time. Longer than any upstream timeout: only dead readers reach it. */
 const SOCKET_IDLE_MS = 120_000;
 const TCP_KEEP_ALIVE_MS = 30_000;

@@ -63,7 +63,7 @@ const notPassedThrough = (chain: string): RpcError => {
   return new RpcError(CODES.INVALID_REQUEST, message, { status: 404 });
 };
 
-const tooManyPieces = (): RpcError =>
+export const tooManyPieces = (): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, "Invalid request: body arrives in too many pieces", { status: 400 });
 
 export const bodyTooLarge = (maxBytes: number): RpcError =>

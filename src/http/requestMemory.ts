@@ -43,8 +43,11 @@ export class RequestMemory implements ResultMemory {
     return hasRoom;
   }
 
-  /** Counts bytes of the body. Returns false if there is no room. */
+  /** Counts bytes of the body. Returns false if there is no room. A request that has ended holds nothing, as in `holdCalls`. */
   holdBody(bytes: number): boolean {
+    if (this.#isReleased) {
+      return true;
+    }
     const heldBytes = BODY_COPIES * bytes;
     this.#endAnnounced(Math.min(heldBytes, this.#announcedBytes));
     this.#body ??= this.#budget.open("requests", this.#clientId);
@@ -52,6 +55,9 @@ export class RequestMemory implements ResultMemory {
   }
 
   holdCalls(calls: number, running: number): boolean {
+    if (this.#isReleased) {
+      return true;
+    }
     this.#calls ??= this.#budget.open("requests", this.#clientId);
     return this.#calls.tryAdd(calls * CALL_BYTES + running * RUNNING_CALL_BYTES);
   }
