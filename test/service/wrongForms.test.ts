@@ -22,6 +22,8 @@ interface Row {
   readonly right: unknown;
   /** Results of another form. */
   readonly wrong: readonly unknown[];
+  /** The blocks of the nodes have no right hashes, so that no proof can be verified. */
+  readonly verify?: "cheap";
   /** A node without the block returns `null`, which is served if no other node is better, and never cached. */
   readonly isNullable?: true;
 }
@@ -40,6 +42,7 @@ const ROWS: readonly Row[] = [
     method: "eth_getProof",
     params: [ADDRESS, [], FINAL],
     right: PROOF,
+    verify: "cheap",
     wrong: [{ a: 1 }, [], "0x", { balance: "0x1" }],
   },
   {
@@ -91,6 +94,7 @@ const start = async (t: TestContext, row: Row, hasHonest: boolean, redis?: strin
       nodes: [{ name: "liar", url: liar.url }, ...(hasHonest ? [{ name: "honest", url: honest.url }] : [])],
       pending: { mode: "node" },
       state: { follow: false },
+      ...(row.verify && { verify: row.verify }),
     },
     { cache: { redis } },
   );
