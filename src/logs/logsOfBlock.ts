@@ -87,7 +87,9 @@ export class LogsOfBlock {
     if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) {
       return fetched;
     }
-    // The bloom admits a log: accept the empty list if it is returned twice.
+    // The bloom admits a log. A node that has forgotten the block returns an empty list too.
+    // Accept the list if a node has the block, and if it is returned twice.
+    await findHeader(nodes, hash, context);
     return this.#fetchLogs(range, context);
   }
 }
