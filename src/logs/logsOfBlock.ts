@@ -53,11 +53,14 @@ export class LogsOfBlock {
     const fetched = await this.#fetch(hash, filter, new FetchContext(context, own));
     const bytes = joinLogs(fetched.logs, fetched.timestamps);
     const number = fetched.logs[0]?.block;
-    store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });
+    const stored = fetched.logs.length > 0 || fetched.verified;
+    if (stored) {
+      store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });
+    }
     const [node] = fetched.nodes;
     return {
       body: formatList([bytes]),
-      status: { fwd: context.bypassCache ? "request" : "miss", stored: true },
+      status: { fwd: context.bypassCache ? "request" : "miss", stored },
       ...(node !== undefined && { node }),
     };
   }
@@ -88,9 +91,9 @@ export class LogsOfBlock {
       return fetched;
     }
     // The bloom admits a log. A node that has forgotten the block returns an empty list too.
-    // Accept the list if a node has the block, and if it is returned twice.
+    // Accept the list if a node has the block, and if it is returned twice. It is not cached.
     await findHeader(nodes, hash, context);
-    return this.#fetchLogs(range, context);
+    return { ...(await this.#fetchLogs(range, context)), verified: false };
   }
 }
 
