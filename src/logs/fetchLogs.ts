@@ -213,13 +213,17 @@ export class RangeFetcher {
     return timestamps && { logs, timestamps, verified: true, nodes: new Set() };
   };
 
-  /** Blocks that are fetched again, or for a comparison, are asked for as part of their range. */
+  /**
+   * Blocks that are fetched again, or for a comparison, are asked for as part of their range. For a block by its hash, the caller
+   * has read the receipts.
+   */
   async #fetchBlock(range: FetchRange, context: FetchContext): Promise<FetchedLogs | undefined> {
     const { from, to, blockHash, final, isRecheck, avoided, comparedOrigin, filter } = range;
-    if (from !== to || isRecheck === true || avoided !== undefined || comparedOrigin !== undefined) {
+    const isPart = isRecheck === true || avoided !== undefined || comparedOrigin !== undefined;
+    if (from !== to || blockHash !== undefined || isPart) {
       return undefined;
     }
-    const hash = blockHash ?? context.view.heads.at(from)?.hash;
+    const hash = context.view.heads.at(from)?.hash;
     const block = hash === undefined ? final && { number: from } : { hash };
     return block === false ? undefined : this.fetchFromReceipts(block, filter, context);
   }

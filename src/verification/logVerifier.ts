@@ -111,7 +111,7 @@ export class LogVerifier {
     }
     const blooms = this.#bloomsOf(logs, context);
     const hash = logs[0]?.hash;
-    if (isOneBlock && this.#verifier.verifiesReceipts() && blooms.size === 0 && isHash(hash)) {
+    if (isOneBlock && blooms.size === 0 && isHash(hash)) {
       const bloom = (await this.readHeader(hash, context))?.logsBloom;
       return isData(bloom) ? { filter, receipts: undefined, blooms: new Map([[hash, parseData(bloom)]]) } : undefined;
     }
