@@ -86,14 +86,13 @@ export class VerifiedHeaders {
   /** Caches the header of a verified block, given as JSON text. */
   add(block: Uint8Array): KnownHeader | undefined {
     const header = readKnownHeader(block);
-    if (header !== undefined) {
-      this.addHeader(header);
-    }
-    return header;
+    return header && this.addHeader(header);
   }
 
-  addHeader(header: KnownHeader): void {
+  /** Caches and returns the header of a verified block. */
+  addHeader(header: KnownHeader): KnownHeader {
     this.#headers.set(header.hash, header);
+    return header;
   }
 
   #readRing(hash: string, number: bigint | undefined, heads: Heads): KnownHeader | undefined {
@@ -108,6 +107,10 @@ export class VerifiedHeaders {
     // The hash of a header in the ring was not computed. If it is wrong, the header is read from a node.
     const findings = checkBody(block, { kind: "block", location: { hash, number }, checksHashes: true });
     const isVerified = findings.every(({ outcome }) => outcome === "passed");
-    return isVerified || this.#evidence.isOff("header") ? this.add(block) : undefined;
+    const known = findings.find((finding) => finding.known !== undefined)?.known;
+    if (isVerified && known !== undefined) {
+      return this.addHeader(known);
+    }
+    return this.#evidence.isOff("header") ? this.add(block) : undefined;
   }
 }

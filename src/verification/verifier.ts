@@ -63,6 +63,7 @@ interface Verdict {
   readonly hasFindings: boolean;
   /** See Finding. */
   readonly boundTo: BlockId | undefined;
+  readonly known?: KnownHeader | undefined;
   /** The items that could not be checked. */
   readonly unknown: readonly UnknownItem[];
   /** See VerifiedResponse. */
@@ -400,7 +401,7 @@ export class Verifier {
     const hasFindings = findings.length > 0;
     const unknown = findings.flatMap((finding) => (finding.outcome === "partial" ? (finding.unknown ?? []) : []));
     const boundTo = findings.find((finding) => finding.boundTo !== undefined)?.boundTo;
-    return { isVerified, hasFindings, isWhole: last?.isWhole, boundTo, unknown };
+    return { isVerified, hasFindings, isWhole: last?.isWhole, boundTo, unknown, known };
   }
 
   /** Verifies one transaction or receipt, also by what is known of its block. */
@@ -586,7 +587,7 @@ export class Verifier {
         ? createCall("eth_getBlockByNumber", [formatQuantity(number ?? 0n), false])
         : createCall("eth_getBlockByHash", [hash, false]);
     const block = await node.send(call, context);
-    await this.check({ node, call }, block, { kind: "block", location, checksHashes: true });
-    return this.#headers.add(block);
+    const { known } = await this.check({ node, call }, block, { kind: "block", location, checksHashes: true });
+    return known ?? this.#headers.add(block);
   }
 }
