@@ -4,7 +4,7 @@ import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointRespo
 import { REQUIRE_HEADER } from "../http/httpRequest.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { invalidRequest, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import { noHead } from "./chainViews.ts";
 import { type RequestViews, refuseConfirmations } from "./requestViews.ts";
@@ -25,7 +25,7 @@ export interface ChainEndpointOptions {
 const requiresProof = ({ caller, received }: Pick<InboundRequest, "caller" | "received">): boolean => {
   const required = received.headers[REQUIRE_HEADER];
   if (required !== undefined && required !== "proven") {
-    throw new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${REQUIRE_HEADER} must be proven`, { status: 400 });
+    throw invalidRequest(`${REQUIRE_HEADER} must be proven`, 400);
   }
   return required !== undefined || caller.requiresProof === true;
 };

@@ -4,7 +4,7 @@ import { timeoutSignal } from "../core/lazySignal.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { asBuffer } from "../json/jsonBytes.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, invalidRequest, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -33,14 +33,12 @@ const BACKFILL_MS = 3_000;
 
 const CONFIRMATIONS = "x-forebay-confirmations";
 
-const invalidHeader = (message: string): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`, { status: 400 });
-
 /** Throws RpcError (400) for a client that asks for confirmations by a header. Without it, `latest` would silently be the head. */
 export const refuseConfirmations = ({ headers }: Pick<InboundRequest["received"], "headers">): void => {
   if (headers[CONFIRMATIONS] !== undefined) {
-    throw invalidHeader(
+    throw invalidRequest(
       `${CONFIRMATIONS} is not supported: use a key with confirmations (access.keys[].confirmations)`,
+      400,
     );
   }
 };
@@ -58,7 +56,7 @@ const minViewOf = ({ received: { headers } }: InboundRequest): ViewPosition | un
   }
   const position = parsePosition(String(header));
   if (position === undefined) {
-    throw invalidHeader(`${MIN_VIEW} must be a value of x-forebay-view`);
+    throw invalidRequest(`${MIN_VIEW} must be a value of x-forebay-view`, 400);
   }
   return position;
 };

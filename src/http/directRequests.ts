@@ -2,7 +2,7 @@ import { finished, Readable } from "node:stream";
 import type { AuthenticatedCaller, ClientRequest } from "../access/access.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { type Chunk, errorResult, isStream, isWhole } from "../jsonrpc/response.ts";
-import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
+import { invalidRequest, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { Pieces } from "../limits/pieces.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
@@ -42,10 +42,7 @@ const refused = (error: RpcError) => {
   return { ...errorResult(error), cacheStatus: REFUSED, retryAfterSeconds, headers };
 };
 
-const invalid = (message: string, status: number): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`, { status });
-
-const requestTimeout = (): RpcError => invalid(`body has not arrived in ${REQUEST_TIMEOUT_MS} ms`, 408);
+const requestTimeout = (): RpcError => invalidRequest(`body has not arrived in ${REQUEST_TIMEOUT_MS} ms`, 408);
 
 const checkPieces = ({ bytes, areTooMany }: Pieces, maxBytes: number): void => {
   if (bytes > maxBytes || areTooMany) {
@@ -144,10 +141,10 @@ export class DirectRequests {
     }
     const { endpoint } = route;
     if (endpoint === undefined) {
-      throw invalid("no chain is served at this path", 404);
+      throw invalidRequest("no chain is served at this path", 404);
     }
     if (client.method !== "POST") {
-      throw invalid("JSON-RPC is sent by POST", 405);
+      throw invalidRequest("JSON-RPC is sent by POST", 405);
     }
     if (!hasJson(client.headers)) {
       caller.charge?.(1, "invalid");

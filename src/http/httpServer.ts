@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import { type AuthenticatedCaller, findChainRefusal, needsKey } from "../access/access.ts";
 import { listen } from "../core/listen.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { invalidRequest, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import { DirectRequests } from "./directRequests.ts";
@@ -46,10 +46,7 @@ const IDLE_LINGER_MS = 1_000;
 
 const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
 
-const followsCalls = (): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, "Invalid request: an upgrade must wait for the responses of its connection", {
-    status: 400,
-  });
+const followsCalls = (): RpcError => invalidRequest("an upgrade must wait for the responses of its connection", 400);
 
 /** The HTTP server of the process. */
 export class HttpServer {

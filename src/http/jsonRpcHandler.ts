@@ -5,7 +5,7 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import { errorResult } from "../jsonrpc/response.ts";
-import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, invalidRequest, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
 import {
   createRequestIds,
@@ -48,26 +48,17 @@ const rejected = (error: RpcError, id?: Uint8Array): EndpointResponse => ({
   cacheStatus: REFUSED,
 });
 
-export const wrongType = (): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, "Invalid request: Content-Type must be application/json, not encoded", {
-    status: 415,
-  });
+export const wrongType = (): RpcError => invalidRequest("Content-Type must be application/json, not encoded", 415);
 
-const encodedBody = (): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, "Invalid request: a body with Content-Encoding is not passed through", {
-    status: 415,
-  });
+const encodedBody = (): RpcError => invalidRequest("a body with Content-Encoding is not passed through", 415);
 
-const notPassedThrough = (chain: string): RpcError => {
-  const message = `Invalid request: no JSON-RPC is served or passed through at this path: send it to /${chain}`;
-  return new RpcError(CODES.INVALID_REQUEST, message, { status: 404 });
-};
+const notPassedThrough = (chain: string): RpcError =>
+  invalidRequest(`no JSON-RPC is served or passed through at this path: send it to /${chain}`, 404);
 
-export const tooManyPieces = (): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, "Invalid request: body arrives in too many pieces", { status: 400 });
+export const tooManyPieces = (): RpcError => invalidRequest("body arrives in too many pieces", 400);
 
 export const bodyTooLarge = (maxBytes: number): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, `Invalid request: body is larger than ${maxBytes} bytes`, { status: 400 });
+  invalidRequest(`body is larger than ${maxBytes} bytes`, 400);
 
 /** Whether the body of a request is JSON that can be read. */
 export const hasJson = ({

@@ -3,7 +3,7 @@ import { asBuffer, LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from "
 import { MAX_DEPTH, skipArray, skipObject, skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
 import { hasManyValues, MAX_VALUES, MemberBudget } from "./jsonLimits.ts";
-import { CODES, invalidParams, RpcError } from "./rpcError.ts";
+import { CODES, invalidParams, invalidRequest, RpcError } from "./rpcError.ts";
 
 /**
  * One request object. `id` is its unchanged bytes. A request without an id is a notification, which gets no response.
@@ -22,9 +22,6 @@ export const NULL_ID: Uint8Array = Buffer.from("null");
 const NO_PARAMS = Buffer.from("[]");
 /** The end of a scan at the first call above the limit. */
 const TOO_MANY = -100;
-
-const invalidRequest = (message: string): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`);
 
 const textOf = (body: Buffer, at: number, end: number): string => {
   const text = body.toString("utf8", at + 1, end - 1);
@@ -247,8 +244,7 @@ export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => 
       })
     : scanItem(body, start, 1, requests);
   if (count > maxBatch) {
-    const message = `Invalid request: batch of more than ${maxBatch} calls`;
-    throw new RpcError(CODES.INVALID_REQUEST, message, { status: 400 });
+    throw invalidRequest(`batch of more than ${maxBatch} calls`, 400);
   }
   if (end === TOO_DEEP) {
     throw invalidRequest(`more than ${MAX_DEPTH} levels`);

@@ -54,6 +54,10 @@ export class RpcError extends Error {
 /** Creates the error of an invalid parameter. */
 export const invalidParams = (message: string): RpcError => new RpcError(CODES.INVALID_PARAMS, message);
 
+/** Creates the error of a request that is invalid as a whole, or of a call that is none. */
+export const invalidRequest = (message: string, status?: number): RpcError =>
+  new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`, status === undefined ? {} : { status });
+
 /** Creates the error (503) for an overload or if no node is available. */
 export const unavailable = (message: string, retryAfterSeconds = 1): RpcError =>
   new RpcError(CODES.INTERNAL, message, { status: 503, retryAfterSeconds });

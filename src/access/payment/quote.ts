@@ -2,7 +2,7 @@ import type { PaymentPayload, PaymentRequirements } from "@x402/core/types";
 import { z } from "zod";
 import { NodeError, type NodeErrorKind } from "../../core/node.ts";
 import { parseEnvelope } from "../../jsonrpc/envelope.ts";
-import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
+import { CODES, invalidRequest, RpcError } from "../../jsonrpc/rpcError.ts";
 import { createMethodLookup } from "../methodRules.ts";
 
 export interface PaymentOptions {
@@ -65,9 +65,6 @@ const parsePrice = (text: string): bigint => {
 
 const divideUp = (amount: bigint, divisor: bigint): bigint => (amount + divisor - 1n) / divisor;
 
-const invalidRequest = (message: string): RpcError =>
-  new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`, { status: 400 });
-
 /** Prices requests. The entry of a method precedes the price per unit, and the default. */
 export class PriceList {
   readonly #options: QuoteOptions;
@@ -97,7 +94,7 @@ export class PriceList {
       const price = "call" in item ? this.#priceOf(chain, item.call.method) : 0n;
       // The outcome of a notification is in no response, so that nobody could say whether it failed.
       if (price > 0n && item.id === undefined) {
-        throw invalidRequest("a call that is paid for needs an id");
+        throw invalidRequest("a call that is paid for needs an id", 400);
       }
       sum += price;
       isWrite ||= "call" in item && WRITE.test(item.call.method);
@@ -107,7 +104,7 @@ export class PriceList {
     }
     // Another call could fail, and withhold a batch whose transaction is already sent.
     if (isWrite && envelope.items.length > 1) {
-      throw invalidRequest("a write that is paid for must be the only call of its request");
+      throw invalidRequest("a write that is paid for must be the only call of its request", 400);
     }
     return { required: this.#requirements(sum), isBatch: envelope.batch, isWrite };
   }
