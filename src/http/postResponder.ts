@@ -64,21 +64,24 @@ const stopReading = (socket: Socket): void => {
   pause();
 };
 
+/** Returns the names and values of the headers of every answer and error, in one flat list. `common` are those of any response. */
+const basicHeaders = (cacheStatus: string, requestId: string, common: readonly string[]): string[] => [
+  "Content-Type",
+  "application/json",
+  "Cache-Status",
+  cacheStatus,
+  "x-request-id",
+  requestId,
+  ...common,
+];
+
 /** Returns the names and values of the headers of an answer, in one flat list. `common` are those of every response. */
 export const answerHeaders = (
   { cacheStatus, pending, head, view, proof, units, retryAfterSeconds, headers: further }: EndpointResponse,
   requestId: string,
   common: readonly string[] = [],
 ): string[] => {
-  const headers = [
-    "Content-Type",
-    "application/json",
-    "Cache-Status",
-    cacheStatus,
-    "x-request-id",
-    requestId,
-    ...common,
-  ];
+  const headers = basicHeaders(cacheStatus, requestId, common);
   if (pending !== undefined) {
     headers.push("x-forebay-pending", pending);
   }
@@ -145,7 +148,7 @@ export class PostResponder {
   /** Sends the error of a request that was not admitted. */
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse, id: Uint8Array): void {
     const body = Buffer.concat(errorResult(error, id).chunks);
-    const headers = this.#headersOf(request, this.#nextRequestId(request.headers), REFUSED);
+    const headers = this.#headersOfError(request, this.#nextRequestId(request.headers));
     // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.
     if (error.status === 401) {
       headers.push("WWW-Authenticate", "Bearer");
@@ -168,7 +171,7 @@ export class PostResponder {
   ): void {
     const { status, retryAfterSeconds } = error;
     const body = Buffer.concat(errorResult(error).chunks);
-    const headers = this.#headersOf(request, requestId, REFUSED);
+    const headers = this.#headersOfError(request, requestId);
     if (retryAfterSeconds !== undefined) {
       headers.push("Retry-After", String(retryAfterSeconds));
     }
@@ -187,16 +190,8 @@ export class PostResponder {
     }
   }
 
-  #headersOf(request: IncomingMessage, requestId: string, cacheStatus: string): string[] {
-    return [
-      "Content-Type",
-      "application/json",
-      "Cache-Status",
-      cacheStatus,
-      "x-request-id",
-      requestId,
-      ...this.#options.commonHeaders(request),
-    ];
+  #headersOfError(request: IncomingMessage, requestId: string): string[] {
+    return basicHeaders(REFUSED, requestId, this.#options.commonHeaders(request));
   }
 
   #countSent({ caller }: HttpRequest, bytes: number): void {
