@@ -2,6 +2,7 @@ import type { SharedValues } from "../core/sharedValues.ts";
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import { type Address, type Hash, isHash } from "../ethereum/hex.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { resultWithin } from "../state/writeSetWaits.ts";
 
 interface SubmittedNoncesOptions {
   /** Reads transactions by hash, in order; `null` if no node has it. Rejects if no node answers. */
@@ -179,17 +180,6 @@ const WRITE_MS = 50;
 const DROPPED = Buffer.from("dropped");
 
 const decoder = new TextDecoder();
-/** Resolves when the write is done, or after WRITE_MS. */
-const untilWritten = (written: Promise<void>): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, WRITE_MS);
-    const end = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    written.then(end, end);
-  });
-
 const keyOf = (sender: Address, nonce: bigint): string => `accepted:${sender.toLowerCase()}:${nonce}`;
 
 /**
@@ -205,10 +195,10 @@ export class SharedNonces {
     this.#values = values;
   }
 
-  /** Resolves when other replicas can read it. */
-  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): Promise<void> {
+  /** Resolves when other replicas can read it, or after WRITE_MS. */
+  async recordSubmitted(hash: Hash, sender: Address, nonce: bigint): Promise<void> {
     this.#local.recordSubmitted(hash, sender, nonce);
-    return untilWritten(this.#values.set(keyOf(sender, nonce), Buffer.from(hash), TTL_SECONDS));
+    await resultWithin(this.#values.set(keyOf(sender, nonce), Buffer.from(hash), TTL_SECONDS), WRITE_MS);
   }
 
   /** Like `SubmittedNonces.advance`, with the transactions that other replicas have sent. */
