@@ -1,10 +1,9 @@
-import { NodeError } from "../core/node.ts";
 import type { Body, PendingBlock } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import { asText, type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { type MatchedLog, matchedLogs } from "./filterIndex.ts";
-import { isRefusedRead } from "./newBlockReads.ts";
+import { isRefusedRead, mayReadOtherwise } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 
 /** A transaction with its logs and receipt fields, as `newFlashblockTransactions` delivers it. */
@@ -106,7 +105,7 @@ const readReceipts = async (
   try {
     return await readBlockReceipts(read, blockHash, count);
   } catch (error) {
-    if (!isRefused && !(error instanceof NodeError && error.kind === "unsupportedMethod")) {
+    if (!mayReadOtherwise(error, isRefused)) {
       throw error;
     }
   }

@@ -22,6 +22,10 @@ const MAX_REFUSALS = 3;
 export const isRefusedRead = (error: unknown): boolean =>
   error instanceof NodeError && (error.kind === "other" || !isNodeFault(error.kind));
 
+/** Whether a read that failed is to be tried in another way: no node supports it, or nodes refused it repeatedly. */
+export const mayReadOtherwise = (error: unknown, isRefused: boolean): boolean =>
+  isRefused || (error instanceof NodeError && error.kind === "unsupportedMethod");
+
 /** Reads what new blocks contain: at most MAX_IN_FLIGHT at a time, in the order of the calls. */
 export class NewBlockReads {
   readonly #options: NewBlockReadsOptions;

@@ -1,5 +1,4 @@
 import type { HeadChange, RingBlock } from "../core/heads.ts";
-import { NodeError } from "../core/node.ts";
 import type { Body } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type Fields, formatJson, isFields, parseJson } from "../json/jsonBytes.ts";
@@ -7,7 +6,7 @@ import { elements } from "../json/members.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isSame } from "../verification/jsonFields.ts";
 import { readWholeBlock } from "./fullTransaction.ts";
-import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
+import { mayReadOtherwise, NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import type { EventCounter } from "./subscriber.ts";
@@ -84,7 +83,7 @@ const readReceiptsOf = async (
   try {
     return parseReceipts(await read("eth_getBlockReceipts", [hash]), hash);
   } catch (error) {
-    if (isRefused || (error instanceof NodeError && error.kind === "unsupportedMethod")) {
+    if (mayReadOtherwise(error, isRefused)) {
       return readOneByOne(read, hash, found);
     }
     throw error;
