@@ -38,33 +38,22 @@ const start = async (
 const countsOf = ({ calls }: Pick<IndexedChain, "calls">, names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, calls.get(name) ?? 0]));
 
-test("an indexer of old blocks costs their receipts beside the blocks, if logs cost more", async (t) => {
-  const indexed = await start(t, "alchemy");
-  for (let number = 1; number <= INDEXED; number++) {
-    const logs = await indexBlock(indexed.url, number);
-    assert.deepEqual(logs, indexed.chain.blocksBetween(number, number)[0]?.logs);
-  }
-  assert.deepEqual(countsOf(indexed, READS), {
-    eth_getBlockByNumber: HEADERS_OF_START + INDEXED,
-    eth_getLogs: 0,
-    eth_getBlockReceipts: INDEXED,
-    eth_getBlockByHash: 0,
+for (const [name, prices, ofLogs] of [
+  ["their receipts beside the blocks, if logs cost more", "alchemy", { eth_getLogs: 0, eth_getBlockReceipts: INDEXED }],
+  ["their logs beside the blocks, if receipts cost more", "infura", { eth_getLogs: INDEXED, eth_getBlockReceipts: 0 }],
+] as const) {
+  test(`an indexer of old blocks costs ${name}`, async (t) => {
+    const indexed = await start(t, prices);
+    for (let number = 1; number <= INDEXED; number++) {
+      const logs = await indexBlock(indexed.url, number);
+      assert.deepEqual(logs, indexed.chain.blocksBetween(number, number)[0]?.logs);
+    }
+    assert.deepEqual(countsOf(indexed, READS), {
+      ...{ eth_getBlockByNumber: HEADERS_OF_START + INDEXED, eth_getBlockByHash: 0 },
+      ...ofLogs,
+    });
   });
-});
-
-test("an indexer of old blocks costs their logs beside the blocks, if receipts cost more", async (t) => {
-  const indexed = await start(t, "infura");
-  for (let number = 1; number <= INDEXED; number++) {
-    const logs = await indexBlock(indexed.url, number);
-    assert.deepEqual(logs, indexed.chain.blocksBetween(number, number)[0]?.logs);
-  }
-  assert.deepEqual(countsOf(indexed, READS), {
-    eth_getBlockByNumber: HEADERS_OF_START + INDEXED,
-    eth_getLogs: INDEXED,
-    eth_getBlockReceipts: 0,
-    eth_getBlockByHash: 0,
-  });
-});
+}
 
 test("logs that the bloom of a read block excludes cost nothing", async (t) => {
   const indexed = await start(t, "alchemy");
