@@ -22,10 +22,10 @@ const isAbove = (block: unknown, head: bigint): boolean =>
  */
 export class PendingSupportProbe {
   readonly #options: NodeProbeOptions;
-  #buildsPending = false;
+  /** Undefined until a node has answered. */
+  #buildsPending: boolean | undefined;
   #usedAtMs = Number.NEGATIVE_INFINITY;
   #readAtMs = Number.NEGATIVE_INFINITY;
-  #isKnown = false;
   #probedHead: bigint | undefined;
 
   constructor(options: NodeProbeOptions) {
@@ -33,7 +33,7 @@ export class PendingSupportProbe {
   }
 
   /** Whether the node builds a pending block. It is bound, because callers pass it on as a function. */
-  readonly nodeBuildsPending = (): boolean => this.#buildsPending;
+  readonly nodeBuildsPending = (): boolean => this.#buildsPending === true;
 
   /** Whether a view was used recently. */
   isInUse(): boolean {
@@ -53,7 +53,7 @@ export class PendingSupportProbe {
   /** Probes when a view is used for the first time, and then once a block while clients name `pending`. */
   refresh(head: bigint): void {
     const isRead = this.#options.now() - this.#readAtMs < RECENTLY_USED_MS;
-    if (head !== this.#probedHead && (isRead || (!this.#isKnown && this.isInUse()))) {
+    if (head !== this.#probedHead && (isRead || (this.#buildsPending === undefined && this.isInUse()))) {
       void this.#probe(head);
     }
   }
@@ -63,11 +63,11 @@ export class PendingSupportProbe {
     try {
       const block = await this.#options.read("eth_getBlockByNumber", ["pending", false]);
       const buildsPending = isAbove(block, head);
-      this.#isKnown = true;
-      if (buildsPending === this.#buildsPending) {
+      const isSame = buildsPending === this.nodeBuildsPending();
+      this.#buildsPending = buildsPending;
+      if (isSame) {
         return;
       }
-      this.#buildsPending = buildsPending;
       this.#options.onChange();
     } catch {
       // No node has answered: the last result stays valid.
