@@ -242,6 +242,8 @@ const injectFaults = async (
     }
     takeover.onFault();
     await fault.begin(redis);
+    // A lease that was taken while the fault began may be lost.
+    takeover.onFault();
     await pause();
     await fault.end(redis);
     takeover.onFault();
