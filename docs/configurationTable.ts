@@ -86,19 +86,17 @@ const optionsOf = (schema: Schema, prefix: string): Option[] => {
 /** Lists every option of the configuration, in the order of the schema. */
 export const readOptions = (): readonly Option[] => optionsOf(z.toJSONSchema(configSchema, { io: "input" }), "");
 
-/** Numbers that say what forebay works with, and bound nothing. */
+/** Numbers that say what forebay works with: they neither bound nor tune anything. */
 const NUMBERS: ReadonlySet<string> = new Set([
-  ...[
-    "chains[].chainId",
-    "chains[].nodes[].priority",
-    "chains[].finality.depth",
-    "chains[].customMethods[].blockParam",
-  ],
+  ...["chains[].chainId", "chains[].nodes[].priority"],
   ...["server.port", "server.opsPort", "access.keys[].confirmations", "access.payment.asset.decimals"],
 ]);
 
-/** Whether an option bounds a number, a size or a time. Most users need none of them. */
+/** Whether an option is a number, a size or a time that bounds or tunes something. Most users need none of them. */
 const isLimit = ({ path, type }: Option): boolean => /^(?:integer|number)/.test(type) && !NUMBERS.has(path);
+
+/** Whether forebay decides by itself unless the option says otherwise. */
+const isAutomatic = ({ fallback }: Option): boolean => fallback === '`"auto"`';
 
 const formatOptions = (options: readonly Option[]): readonly string[] => [
   "| Option | Type | Default | Meaning |",
@@ -109,18 +107,19 @@ const formatOptions = (options: readonly Option[]): readonly string[] => [
   ),
 ];
 
-/** Formats two tables: what people set, and limits. */
+/** Formats two tables: what people set; and limits, with what forebay chooses by itself. */
 export const formatConfigurationTable = (): string => {
+  const isOfSecond = (option: Option) => isLimit(option) || isAutomatic(option);
   const options = readOptions();
   return [
     "## What people set",
     "",
-    ...formatOptions(options.filter((option) => !isLimit(option))),
+    ...formatOptions(options.filter((option) => !isOfSecond(option))),
     "",
-    "## Limits",
+    "## Limits and fine tuning",
     "",
-    "Numbers, sizes and times. [Limits](limits.md) says what a client sees at each.",
+    "Numbers, sizes and times, and what forebay chooses by itself (`auto`). [Limits](limits.md) says what a client sees at each limit.",
     "",
-    ...formatOptions(options.filter(isLimit)),
+    ...formatOptions(options.filter(isOfSecond)),
   ].join("\n");
 };

@@ -37,7 +37,7 @@ export class ChainRuntime {
     const behind = new HeadsBehind();
     const subscriptions = () => this.#subscriptions;
     const chain = createMethodChain({ ...sources, config, server, shared, behind, subscriptions });
-    const handlers = createHandlers(chain, config.allowNamespaces, config.customMethods);
+    const handlers = createHandlers(chain, config.allowNamespaces);
     const provenHandlers = createProvenHandlers(chain, handlers, (reason) =>
       telemetry.metrics.notProven.inc({ chain: config.name, reason }),
     );

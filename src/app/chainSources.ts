@@ -32,7 +32,7 @@ const createUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       breaker: config.upstream.breaker,
       attempts: config.upstream.attempts,
       maxWaitMs: config.upstream.maxWaitMs,
-      hedge: config.upstream.hedge === false ? undefined : config.upstream.hedge,
+      hedge: config.upstream.hedge.maxShare === 0 ? undefined : config.upstream.hedge,
       chainId: config.chainId,
       blockTimeMs: config.blockTimeMs,
       hasFeed: config.pending.feeds.length > 0,

@@ -182,7 +182,7 @@ export class ChainViews {
       return undefined;
     });
     if (resolved === undefined) {
-      forwarded.set("rulesUnknown", true);
+      forwarded.set("rulesUnknown", config.forks !== "none");
       return undefined;
     }
     const rules = new RulesWatch({

@@ -1,7 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -9,7 +9,7 @@ import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";
 import { CallLearner } from "../state/calls/callLearner.ts";
-import { readsOneOf, resultHeader } from "../state/calls/callResult.ts";
+import { resultHeader } from "../state/calls/callResult.ts";
 import type { BlockCall, RunCall } from "../state/calls/callRun.ts";
 import { CallRunner } from "../state/calls/callRunner.ts";
 import { CallTable } from "../state/calls/callTable.ts";
@@ -44,8 +44,6 @@ export interface ChainCallCacheOptions {
   readonly loader: ValueLoader;
   readonly comparison: OriginComparison;
   readonly differences: StateDifferences;
-  /** Accounts whose values are always read from a node. */
-  readonly never: ReadonlySet<Address>;
   readonly waits: WriteSetWaits;
   readonly maxBytes: number;
   /** Called when all answers are dropped. */
@@ -119,8 +117,7 @@ export interface ChainCallCache extends AnswerSource, AnswerTarget {
 
 /** Creates the answers to calls of one chain. */
 export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache => {
-  const { config, upstreams, values, follower, cost, loader, comparison, differences, never, waits, telemetry } =
-    options;
+  const { config, upstreams, values, follower, cost, loader, comparison, differences, waits, telemetry } = options;
   const lookups = createBlockLookups(options);
   const { headerOf } = lookups;
   const forget = createForget(options);
@@ -130,7 +127,7 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   const callNode = createCallNode(upstreams);
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
   const run = createRun(options, lookups);
-  const runner = new CallRunner({ ...shared, ...lookups, run, defaults, never, checks, forget });
+  const runner = new CallRunner({ ...shared, ...lookups, run, defaults, checks, forget });
   const blockTimeMs = () => upstreams.heads.blockTimeMs;
   const learner = new CallLearner({ ...shared, loader, table, defaults, runner, blockTimeMs });
   const { waitMs } = config.state;
@@ -149,9 +146,7 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
       }
     },
     addAnswer: (stored, block) => {
-      if (!readsOneOf(stored.answer.reads, never)) {
-        table.restore(stored, block, resultHeader(headerOf(block)));
-      }
+      table.restore(stored, block, resultHeader(headerOf(block)));
     },
   };
 };

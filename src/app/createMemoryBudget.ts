@@ -23,7 +23,7 @@ const threadsOf = ({ chains }: Pick<Config, "chains">): number =>
   Math.max(
     0,
     ...chains
-      .filter(({ simulate }) => simulate.enabled)
+      .filter(({ forks }) => forks !== "none")
       .map(({ simulate }) => simulate.workers ?? defaultWorkers(availableParallelism())),
   );
 

@@ -127,7 +127,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     },
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
-      return config.simulate.enabled ? views.execution : undefined;
+      return views.execution;
     },
     pendingNumber: config.simulate.pendingNumber,
     sendsToAll: config.writes === "all",

@@ -1,5 +1,4 @@
 import { Disagreements } from "../cache/agreedState.ts";
-import type { Address } from "../ethereum/hex.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import type { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
@@ -88,20 +87,19 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   });
   const loader = new ValueLoader({ values, follower, reader, unitsOf: cost.unitsOf, proofs });
   const learner = new StateLearner({ ...checked, follower, loader, nowMs });
-  const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
-  const execution = config.simulate.enabled ? views.execution : undefined;
+  const { execution } = views;
   const { waitMs } = config.state;
   const waits = new WriteSetWaits({ chain, telemetry, waitMs, blockTimeMs: () => heads.blockTimeMs });
   const calls =
     execution !== undefined && answerBytes > 0
       ? createCallCache({
-          ...{ ...options, loader, comparison, differences, execution, never, waits, maxBytes: answerBytes },
+          ...{ ...options, loader, comparison, differences, execution, waits, maxBytes: answerBytes },
           forks: () => views.forks,
           // They were wrong, or are not the node's any more. So are those of the snapshot.
           onDropped: () => snapshot?.replace(),
         })
       : undefined;
-  const shared = { ...checked, follower, never, waits };
+  const shared = { ...checked, follower, waits };
   return {
     reads: new StateReads({ ...shared, checks, proofs }),
     executionReads: new ExecutionReads({ ...shared, heads }),

@@ -51,7 +51,7 @@ const followNodes = (
   telemetry: Telemetry,
   signal: AbortSignal,
 ) => {
-  const { chain, chainId, onWrongChain, finality = "node", agree, blockTimeMs, hasFeed = false, clock } = options;
+  const { chain, chainId, onWrongChain, finality = {}, agree, blockTimeMs, hasFeed = false, clock } = options;
   const identity = new ChainIdentity({
     chain,
     chainId: chainId === undefined ? undefined : BigInt(chainId),

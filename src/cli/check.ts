@@ -13,7 +13,6 @@ import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { describeBudgets } from "./checkBudgets.ts";
-import { checkCustomMethods } from "./checkCustomMethods.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";
 import { checkOrigins } from "./checkOrigins.ts";
@@ -128,7 +127,7 @@ const checkChain = async (chain: ChainConfig, access: Config["access"]): Promise
     ),
     ...feedResults,
   ];
-  return [...own, ...(await checkCustomMethods(chain)), ...(await checkForwarded(chain, nodes))];
+  return [...own, ...(await checkForwarded(chain, nodes))];
 };
 
 /** Says how many calls have a line. Undefined if none are wanted. */

@@ -37,15 +37,15 @@ const reasonsOf = async (
   const isDevelopment = isFollowed && follow === "auto" && isDevelopmentNode(version);
   const hasSource = chain.pending.feeds.length > 0 || nodes.some(({ abilities }) => abilities?.hasWriteSets === true);
   return [
-    ...((await hasRules(chain, chainId, node)) ? [] : (["rulesUnknown"] as const)),
+    ...(chain.forks === "none" || (await hasRules(chain, chainId, node)) ? [] : (["rulesUnknown"] as const)),
     ...(isDevelopment ? (["developmentNode"] as const) : []),
     ...(isFollowed && !isDevelopment && !hasSource ? (["noSource"] as const) : []),
   ];
 };
 
 /** Returns the methods that nodes answer, although forebay could. */
-const forwardedMethods = ({ simulate, state }: ChainConfig, reasons: readonly ForwardedReason[]): readonly string[] => {
-  const executes = simulate.enabled && !reasons.includes("rulesUnknown");
+const forwardedMethods = ({ forks, state }: ChainConfig, reasons: readonly ForwardedReason[]): readonly string[] => {
+  const executes = forks !== "none" && !reasons.includes("rulesUnknown");
   const isOff = state.follow === false || state.cacheBytes === 0;
   const follows = !isOff && !reasons.includes("developmentNode") && !reasons.includes("noSource");
   return [

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
 import { ENGINE_KINDS } from "../evm/engineKind.ts";
-import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
+import { count, lowerCaseName, milliseconds, removedValue, urlWith } from "./optionTypes.ts";
 
 const limit = (fallback: number) => z.number().int().nonnegative().default(fallback);
 
@@ -14,10 +14,10 @@ const stateSchema = z.strictObject({
       "Follow state from block to block: `auto` for reads and calls except on development nodes, `plain` for reads of single values, or false",
     ),
   source: z
-    .enum(["auto", "feed", "accessList", "trace"], {
-      error: ({ input }) =>
-        input === "execute" ? "execute is removed: use auto, which reads block access lists and traces" : undefined,
-    })
+    .enum(
+      ["auto", "feed", "accessList", "trace"],
+      removedValue("execute", "use auto, which reads block access lists and traces"),
+    )
     .default("auto")
     .describe("Source of a block's writes: one of them, or `auto` for feed, then access list, then trace"),
   agree: z
@@ -49,10 +49,6 @@ const stateSchema = z.strictObject({
       unitsPerMinute: limit(30_000).describe("Maximum provider units a minute of learning, on all nodes together"),
     })
     .prefault({}),
-  never: z
-    .array(z.string().regex(/^0x[0-9a-fA-F]{40}$/, "an address, 20 bytes of hex"))
-    .default([])
-    .describe("Accounts whose state is always read from a node"),
   waitMs: milliseconds(100).describe("Maximum wait of a read at a new head for that block's writes"),
   units: z
     .record(z.string(), z.number().nonnegative())
@@ -91,14 +87,15 @@ const node = z.strictObject({
     ),
   concurrency: count(256).describe("Maximum of requests in flight"),
   batch: z
-    .union([
-      z.literal("off"),
-      z.strictObject({
-        maxCalls: count(50).describe("Maximum of calls in one HTTP request"),
-      }),
-    ])
-    .prefault({})
-    .describe("HTTP requests with several reads; `off` for nodes that bill or refuse them"),
+    .strictObject(
+      {
+        maxCalls: count(50).describe(
+          "Maximum of reads in one HTTP request; 1 for nodes that bill or refuse requests with several",
+        ),
+      },
+      removedValue("off", "set batch.maxCalls to 1"),
+    )
+    .prefault({}),
   priority: z
     .number()
     .int()
@@ -126,17 +123,21 @@ const upstream = z.strictObject({
   attempts: count(3).describe("Maximum of attempts of a read"),
   maxWaitMs: count(5_000).describe("A call is refused if its predicted wait for a busy node is longer"),
   hedge: z
-    .union([
-      z.literal(false),
-      z.strictObject({
+    .strictObject(
+      {
         afterMs: milliseconds(200).describe(
-          "Least time until the second node gets the request; longer if the first node's 95th percentile is",
+          "Least time until a second node gets a read too; longer if the first node's 95th percentile for the method is",
         ),
-        maxShare: z.number().min(0).max(0.05).default(0.05).describe("Maximum share of requests that are sent twice"),
-      }),
-    ])
-    .prefault({})
-    .describe("Send a read to a second node if the first is slow for its method; `false`: never"),
+        maxShare: z
+          .number()
+          .min(0)
+          .max(0.05)
+          .default(0.05)
+          .describe("Maximum share of reads that a second node gets because the first is slow; 0 for none"),
+      },
+      removedValue(false, "set hedge.maxShare to 0"),
+    )
+    .prefault({}),
   breaker: z
     .strictObject({
       failures: count(5).describe("Consecutive failures after which a node gets no requests"),
@@ -163,11 +164,8 @@ const logs = z.strictObject({
 });
 
 const simulate = z.strictObject({
-  enabled: z.boolean().default(true).describe("Execute calls in forebay; false forwards them to a node"),
   engine: z
-    .enum(ENGINE_KINDS, {
-      error: ({ input }) => (input === "auto" ? "auto is removed: use fast, the default" : undefined),
-    })
+    .enum(ENGINE_KINDS, removedValue("auto", "use fast, the default"))
     .default("fast")
     .describe("`reference`: the library, which is slower, and leaves OP stacks to nodes"),
   profile: z
@@ -216,9 +214,17 @@ const pending = z.strictObject({
   maxMessageBytes: count(16 * 1024 * 1024).describe("Maximum size of a decompressed feed message"),
 });
 
-const finality = z
-  .union([z.literal("node"), z.strictObject({ depth: count(64).describe("Blocks below latest that count as final") })])
-  .default("node");
+const finality = z.strictObject(
+  {
+    depth: z
+      .number()
+      .int()
+      .positive()
+      .optional()
+      .describe("Blocks below latest that count as final; default: the tags of the nodes"),
+  },
+  removedValue("node", "it holds without finality.depth"),
+);
 
 const heads = z.strictObject({
   agree: z
@@ -226,33 +232,6 @@ const heads = z.strictObject({
     .default("auto")
     .describe("Origins that must have a block before it is served as latest; `auto`: a majority of the usable ones"),
 });
-
-/** The methods that name a block, and therefore need its parameter. */
-const READS_AT_BLOCK: readonly string[] = ["block", "state"];
-
-const customMethod = z
-  .strictObject({
-    name: z
-      .string()
-      .regex(/^[A-Za-z0-9]+_[A-Za-z0-9_]+$/, "a method's name")
-      .describe("A read that nodes have, and the table of methods lacks"),
-    retention: z
-      .enum(["constant", "byHash", "head", "block", "state", "never"])
-      .describe(
-        "Life of cached responses: until restart, by a hash in the parameters, until the next head, with a block, as state after it, or none",
-      ),
-    blockParam: z
-      .number()
-      .int()
-      .nonnegative()
-      .max(8)
-      .optional()
-      .describe("Index of the block parameter, from 0: required with `block` and `state`"),
-  })
-  .refine(({ retention, blockParam }) => READS_AT_BLOCK.includes(retention) === (blockParam !== undefined), {
-    error: "required with the retention block or state, and only then",
-    path: ["blockParam"],
-  });
 
 /** The options of one chain: `chains[]`. */
 export const chainSchema = z.strictObject({
@@ -287,7 +266,7 @@ export const chainSchema = z.strictObject({
     .describe(
       "JSON file with fork times beside the built-in ones, for `forks: auto`; it is read again when it changes",
     ),
-  finality: finality.describe("`node`: the tags of the nodes; {depth}: this number of blocks below latest"),
+  finality: finality.prefault({}),
   verify: z
     .enum(["off", "cheap", "full"])
     .default("full")
@@ -313,13 +292,6 @@ export const chainSchema = z.strictObject({
     })
     .prefault({}),
   passthrough: urlWith("http", "https").optional().describe("Target of requests that are not JSON-RPC"),
-  customMethods: z
-    .array(customMethod)
-    .default([])
-    .refine((methods) => new Set(methods.map(({ name }) => name)).size === methods.length, {
-      error: "names must differ",
-    })
-    .describe("Methods outside the table that are cached too"),
   allowNamespaces: z
     .array(z.string().regex(/^[A-Za-z0-9]+(?:_[A-Za-z0-9_]*\*?)?$/, "a namespace, or a method's name"))
     .default([])

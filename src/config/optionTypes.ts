@@ -19,3 +19,9 @@ export const urlWith = (...protocols: string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.some((protocol) => beginsWith(text, protocol)), {
     error: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")}`,
   });
+
+/** The error of a value that an earlier version had. `instead` says what holds now. */
+export const removedValue = (value: unknown, instead: string) => ({
+  error: ({ input }: { readonly input: unknown }) =>
+    input === value ? `${String(value)} is removed: ${instead}` : undefined,
+});

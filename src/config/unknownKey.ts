@@ -65,6 +65,10 @@ const REMOVED: Readonly<Record<string, string>> = {
   "chains.nodes.batch.maxWaitMs": "maxWaitMs is removed: calls of one turn of the event loop share a request",
   "chains.pending.askNodeNonce":
     "askNodeNonce is removed: the pending nonce counts what was sent through forebay, and with pending.mode: node it is the node's",
+  "chains.customMethods":
+    "customMethods is removed: a method that forebay does not know is forwarded unchanged, and never cached",
+  "chains.state.never": "never is removed: state.follow: false reads the state of all accounts from nodes",
+  "chains.simulate.enabled": "enabled is removed: forks: none executes nothing here, and forwards calls to nodes",
   "chains.simulate.compareShare":
     "compareShare is removed: no run is compared while forebay serves. simulate.engine: reference executes with the library",
 };

@@ -20,7 +20,10 @@ export const classify = (ring: BlockRing | undefined, { block }: SealedBlock): H
   return canonical.hash === block.hash ? "inRing" : "conflict";
 };
 
-export type Finality = "node" | { readonly depth: number };
+export interface Finality {
+  /** Blocks below latest that count as final. Undefined: the tags of the nodes. */
+  readonly depth?: number | undefined;
+}
 
 interface Tags {
   readonly safe: BlockId | undefined;
@@ -180,10 +183,11 @@ export class CanonicalChain {
 
   /** Returns the tags at the operator's own depth, if there is one and the ring reaches that far. */
   #tagsOf(ring: BlockRing): Tags {
-    if (this.#finality === "node") {
+    const { depth } = this.#finality;
+    if (depth === undefined) {
       return this.#tags;
     }
-    const number = ring.latest.number - BigInt(this.#finality.depth);
+    const number = ring.latest.number - BigInt(depth);
     const block = ring.at(number > 0n ? number : 0n);
     if (block === undefined) {
       this.#recordWanted(number, ring.latest.number);

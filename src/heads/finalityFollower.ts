@@ -139,7 +139,7 @@ export class FinalityFollower {
     if (!ring || !heads) {
       return;
     }
-    if (finality === "node") {
+    if (finality.depth === undefined) {
       await this.#readTags(canonical);
       return;
     }

@@ -2,7 +2,6 @@ import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type CustomMethod, createCustomMethod } from "./customMethod.ts";
 import { type Chain, forwarded, type MethodInput } from "./method.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
@@ -52,17 +51,12 @@ export interface Handlers {
 
 /**
  * Creates the handlers of one chain's methods. Methods that write to a node or unlock accounts are rejected, unless
- * `allowed` has their namespace or name. The `custom` methods are reads that the table lacks.
+ * `allowed` has their namespace or name.
  */
-export const createHandlers = (
-  chain: Chain,
-  allowed: readonly string[],
-  custom: readonly CustomMethod[] = [],
-): Handlers => {
+export const createHandlers = (chain: Chain, allowed: readonly string[]): Handlers => {
   const isRefused = createRefusedMethods(allowed);
-  const described = custom.filter((each) => !isInTable(each.name) && !isRefused(each.name));
   const handlers = new Map(
-    [...described.map(createCustomMethod), ...table].map((method): [string, Handler<Context, RpcResponse>] => [
+    table.map((method): [string, Handler<Context, RpcResponse>] => [
       method.name,
       (call, context) => method.handle({ chain, call, context }),
     ]),

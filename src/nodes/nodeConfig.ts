@@ -3,7 +3,9 @@ import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { DayBudget } from "../telemetry/dayBudgets.ts";
 import type { VerifyLevel } from "../verification/verifier.ts";
 
-export type BatchOptions = "off" | { readonly maxCalls: number };
+export interface BatchOptions {
+  readonly maxCalls: number;
+}
 
 /** The metric labels of a node, which are the fields of its log lines too. */
 export interface NodeLabels {

@@ -77,13 +77,14 @@ export class NodeTransport {
   readonly #ending = new AbortController();
 
   constructor(config: NodeConfig, options: TransportOptions, parts: TransportParts, telemetry: Telemetry) {
-    const { name, concurrency = DEFAULT_CONCURRENCY, batch = DEFAULT_BATCH } = config;
+    const { name, concurrency = DEFAULT_CONCURRENCY, batch: { maxCalls } = DEFAULT_BATCH } = config;
     const { chain, maxWaitMs = DEFAULT_MAX_WAIT_MS, isQuick } = options;
     this.name = name;
     this.#parts = parts;
     this.#telemetry = telemetry;
     this.#labels = { chain, node: name };
-    this.#isQuick = (batch === "off" ? undefined : isQuick) ?? (() => false);
+    // A call that shares no request waits for none.
+    this.#isQuick = (maxCalls === 1 ? undefined : isQuick) ?? (() => false);
     this.health = new NodeHealth(this.#labels, telemetry.metrics, { ...options, budget: config.budget });
     this.#budget = new CallBudget(config.requestsPerSecond);
     const { host } = new URL(config.url);
@@ -102,7 +103,7 @@ export class NodeTransport {
       budget: this.#budget,
       health: this.health,
       requestLimit: this.#requestLimit,
-      batchLimit: new BatchLimit(batch === "off" ? 1 : batch.maxCalls),
+      batchLimit: new BatchLimit(maxCalls),
     });
     const admission = new CallAdmission(this.#batcher, this.#requestLimit, maxWaitMs);
     this.#permits = new SendPermits(name, this.#budget, admission, this.health);

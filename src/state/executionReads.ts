@@ -1,5 +1,4 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { Address } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { countOf, type FoundValue, foundValue, type KnownBlockState } from "./fetch/foundValues.ts";
@@ -17,8 +16,6 @@ export interface ExecutionReadsOptions {
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "add" | "untilApplied">;
   readonly heads: { current(): Heads | undefined };
   readonly cost: Pick<StateCost, "unitsOf" | "onRead">;
-  /** Accounts whose values are always read from a node. */
-  readonly never: ReadonlySet<Address>;
   readonly waits: WriteSetWaits;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
@@ -54,12 +51,10 @@ export class ExecutionReads {
 
   /** The store has the codes: whoever fetches them stores them there. */
   *#add({ values, node }: FetchedValues, block: BlockId, generation: number): Generator<void, void> {
-    const { follower, never } = this.#options;
+    const { follower } = this.#options;
     for (const [key, value] of values) {
-      if (!never.has(key.address)) {
-        follower.add({ key, value, node }, block, generation);
-        yield;
-      }
+      follower.add({ key, value, node }, block, generation);
+      yield;
     }
   }
 }
@@ -103,11 +98,11 @@ class BlockReads implements KnownBlockState {
   }
 
   #find(keys: readonly StateKey[]): readonly FoundValue[] {
-    const { chain, cost, values, never, telemetry } = this.#options;
+    const { chain, cost, values, telemetry } = this.#options;
     const { number } = this.#block;
     const slotUnits = unitsOfSlot(keys.filter(({ field }) => field === "slot").length, cost.unitsOf);
     const found: FoundValue[] = [];
-    for (const key of keys.filter(({ address }) => !never.has(address))) {
+    for (const key of keys) {
       const known = foundValue(key, values.get(key, this.#block), values);
       const isHit = known !== undefined;
       if (isHit) {

@@ -1,7 +1,6 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../core/rpcSource.ts";
-import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ProofReader, ProvenValues } from "./fetch/proofReader.ts";
@@ -23,8 +22,6 @@ export interface StateReadsOptions {
   readonly values: ValueStore;
   readonly follower: StateFollower;
   readonly cost: Pick<StateCost, "onRead" | "onAsked">;
-  /** Accounts whose values are always read from a node. */
-  readonly never: ReadonlySet<Address>;
   readonly waits: WriteSetWaits;
   readonly checks: Pick<StateChecks, "onLocalRead">;
   /** Undefined: no value is read by proof. */
@@ -58,8 +55,7 @@ export class StateReads {
   /** Answers a read. `ask` sends it to a node. A known value is returned without a promise. */
   request(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
     const { method, key, block, context } = read;
-    const { never, values } = this.#options;
-    if (never.has(key.address) || this.#ageOf(read) >= values.maxReadable) {
+    if (this.#ageOf(read) >= this.#options.values.maxReadable) {
       return ask();
     }
     if (context.bypassCache) {
@@ -74,10 +70,9 @@ export class StateReads {
 
   /** Returns a known value as the answer of a read, if it is proven. Waits for the block's write set if only that is missing. */
   async findProven(read: StateRead): Promise<RpcResponse | undefined> {
-    const { never, values, follower, waits } = this.#options;
+    const { values, follower, waits } = this.#options;
     const { key, block, context } = read;
-    const asksNode = context.bypassCache || context.noCache || never.has(key.address);
-    if (asksNode || this.#ageOf(read) >= values.maxReadable) {
+    if (context.bypassCache || context.noCache || this.#ageOf(read) >= values.maxReadable) {
       return undefined;
     }
     const find = (at: BlockId): KnownResponse | undefined => {
@@ -93,13 +88,11 @@ export class StateReads {
 
   /** Returns the function that lets the values of a proof, requested from now on, become known. */
   beginProof(): (values: ProvenValues["values"], block: BlockId) => void {
-    const { never, follower } = this.#options;
+    const { follower } = this.#options;
     const { generation } = follower;
     return (values, block) => {
       for (const [key, value] of follower.isFollowing ? values : []) {
-        if (!never.has(key.address)) {
-          follower.add({ key, value, node: undefined, isProven: true }, block, generation);
-        }
+        follower.add({ key, value, node: undefined, isProven: true }, block, generation);
       }
     };
   }

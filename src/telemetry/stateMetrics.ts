@@ -40,7 +40,7 @@ const DROPS = [
 ] as const;
 export type DropReason = (typeof DROPS)[number];
 const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
-const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "forwarded", "budget", "late"] as const;
+const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "forwarded", "budget", "late"] as const;
 
 /** Declares the metrics of state values that are followed from block to block. */
 export const stateMetrics = (metrics: MetricFactory) => ({

@@ -326,29 +326,6 @@ test("the data folder: its limit, who can open it, and a folder that cannot be w
   );
 });
 
-test("custom methods that change nothing, or that no node has, are named", async (t) => {
-  const node = await createFakeNode({ handlers: { own_read: () => "0x1" } });
-  t.after(() => node.close());
-  const lines = await check({
-    nodes: [{ url: node.url }],
-    customMethods: [
-      { name: "own_read", retention: "head" },
-      { name: "own_missing", retention: "head" },
-      { name: "eth_getBalance", retention: "constant" },
-      { name: "admin_peers", retention: "head" },
-    ],
-  });
-  assert.deepEqual(
-    lines.filter((line) => line.includes("customMethods")),
-    [
-      "ok    op customMethods: own_read is cached as `head`",
-      "warn  op customMethods: own_missing is on no node",
-      "warn  op customMethods: eth_getBalance has no effect: the table of methods (docs/methods.md) has it",
-      "warn  op customMethods: admin_peers has no effect: the method is refused (chains[].allowNamespaces)",
-    ],
-  );
-});
-
 test("a share of calls in the log is named, and a level that leaves their lines out is a warning", async () => {
   const nodes = [{ url: `http://${DEAD}` }];
   const ofLog = async (log: object) =>

@@ -261,6 +261,26 @@ const REMOVED: readonly { readonly chain?: string; readonly process?: string; re
     fault: "chains[0].state.source: execute is removed: use auto, which reads block access lists and traces",
   },
   {
+    chain: "simulate: { enabled: false }",
+    fault: "chains[0].simulate: enabled is removed: forks: none executes nothing here",
+  },
+  {
+    chain: "upstream: { hedge: false }",
+    fault: "chains[0].upstream.hedge: false is removed: set hedge.maxShare to 0",
+  },
+  {
+    chain: "finality: node",
+    fault: "chains[0].finality: node is removed: it holds without finality.depth",
+  },
+  {
+    chain: "customMethods: [{ name: own_read, retention: head }]",
+    fault: "chains[0]: customMethods is removed: a method that forebay does not know is forwarded unchanged",
+  },
+  {
+    chain: "state: { never: [] }",
+    fault: "chains[0].state: never is removed: state.follow: false reads the state of all accounts from nodes",
+  },
+  {
     process: 'access: { jwt: { jwksUrl: "https://i/jwks", issuer: i, algorithms: [ES256] } }',
     fault: "access.jwt: algorithms is removed: any signature with a public key is accepted",
   },

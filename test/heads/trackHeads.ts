@@ -29,7 +29,7 @@ export const trackHeads = async (
   t: TestContext,
   {
     nodes = 1,
-    finality = "node",
+    finality = {},
     agree = "auto",
     hasFeed = false,
     origins = [],

@@ -96,7 +96,7 @@ const startWorld = async (origins: number, name: string): Promise<World> => {
     nodes: nodes.map(({ fake: { url } }) => ({ url })),
     blockTimeMs: BLOCK_MS,
     pending: { mode: "native" },
-    simulate: { enabled: false },
+    forks: "none",
   });
   const [chain] = service.chains;
   await until(() => chain?.upstreams.nodes.every(({ head }) => head !== undefined) === true, "all nodes are known");

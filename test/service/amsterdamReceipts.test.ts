@@ -21,7 +21,12 @@ const start = async (t: TestContext, lies: TypedHandlers["lies"] = {}) => {
   t.after(() => Promise.all(nodes.map((node) => node.close())));
   const service = await createService({
     nodes: nodes.map(({ url }, priority) => ({ url, name: `node${priority}`, priority })),
-    ...{ blockTimeMs: 20_000, pending: { mode: "node" }, upstream: { hedge: false }, state: { follow: false } },
+    ...{
+      blockTimeMs: 20_000,
+      pending: { mode: "node" },
+      upstream: { hedge: { maxShare: 0 } },
+      state: { follow: false },
+    },
   });
   t.after(() => service.close());
   return { typed, service };

@@ -52,12 +52,6 @@ test("nothing is learned from a node that gives calls another sender", async (t)
   await assertAlwaysAsked(rig);
 });
 
-test("an answer that reads an excluded account is not learned", async (t) => {
-  const rig = await start(t, { state: { never: [CONTRACT] } });
-  await rig.refuse("eth_call", [CALL], "never");
-  await assertAlwaysAsked(rig);
-});
-
 test("state.follow: plain answers reads of single values, and no call", async (t) => {
   const rig = await start(t, { state: { follow: "plain" } });
   await assertAlwaysAsked(rig);

@@ -10,7 +10,7 @@ import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
-import { createWalletCalls, MULTICALL, WalletWorld } from "../support/standIn/walletWorld.ts";
+import { createWalletCalls, WalletWorld } from "../support/standIn/walletWorld.ts";
 import { changeSnapshot } from "../support/state/changedSnapshot.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -101,13 +101,6 @@ test("a process is ready when it has computed the answers whose values were writ
   await until(async () => (await fetch(`${after.opsUrl}/readyz`)).ok, "it is ready");
   assert.equal(await metric(after.opsUrl, "forebay_state_answers_total", 'event="recomputed"'), 1);
   assert.equal(await isHit(after), true);
-});
-
-test("an answer that reads an account of a new state.never is not restored", async (t) => {
-  const { start, restart, learn, isHit } = await createRig(t);
-  const before = await start();
-  await learn(before);
-  assert.equal(await isHit(await restart(before, { state: { never: [MULTICALL] } })), false);
 });
 
 test("no answer is restored if the block of the snapshot is not canonical any more", async (t) => {

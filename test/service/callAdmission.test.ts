@@ -64,7 +64,7 @@ test("a batch is answered whole by a node that serves few calls at a time and ne
   const node = await createNode(t);
   // The last call waits for a second.
   const service = await start(t, {
-    nodes: [{ url: node.url, concurrency: 16, batch: "off" }],
+    nodes: [{ url: node.url, concurrency: 16, batch: { maxCalls: 1 } }],
     upstream: { maxWaitMs: 2 * MAX_WAIT_MS },
   });
   node.faults.delayMs = 250;
@@ -82,7 +82,7 @@ test("a log query that was admitted is answered, although further calls of its c
   const node = await createNode(t);
   const service = await start(t, {
     nodes: [{ url: node.url, concurrency: 16 }],
-    upstream: { maxWaitMs: MAX_WAIT_MS, hedge: false },
+    upstream: { maxWaitMs: MAX_WAIT_MS, hedge: { maxShare: 0 } },
   });
   Object.assign(node.faults, { answer: "hang", methods: [METHOD, "eth_getLogs"] });
   const arrived = node.asked("eth_getLogs");
@@ -127,7 +127,7 @@ test("a write that one node refuses for its load is tried on the other", async (
       { name: "first", url: first.url, concurrency: 2 },
       { name: "second", url: second.url, concurrency: 2 },
     ],
-    upstream: { maxWaitMs: MAX_WAIT_MS, hedge: false, attempts: 1 },
+    upstream: { maxWaitMs: MAX_WAIT_MS, hedge: { maxShare: 0 }, attempts: 1 },
   });
   for (const node of [first, second]) {
     Object.assign(node.faults, { answer: "hang", methods: [METHOD] });

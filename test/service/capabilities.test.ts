@@ -31,7 +31,7 @@ const start = async (t: TestContext, ...handlers: readonly Handlers[]) => {
   );
   const service = await createService({
     nodes: nodes.map(({ url }, index) => ({ name: `node${index + 1}`, url, provider: "one", priority: index })),
-    ...{ blockTimeMs: LONG_MS, state: { follow: false }, upstream: { hedge: false } },
+    ...{ blockTimeMs: LONG_MS, state: { follow: false }, upstream: { hedge: { maxShare: 0 } } },
   });
   t.after(async () => {
     await service.close();

@@ -14,7 +14,7 @@ const METHODS: readonly (readonly [string, (at: number) => readonly unknown[]])[
 describe("a node that answers all but one method", { concurrency: true }, () => {
   for (const [method, params] of METHODS) {
     test(`costs no call of ${method}`, async () => {
-      await using rig = await startTwoNodes({ hedge: false, timeoutMs: 8_000 });
+      await using rig = await startTwoNodes({ hedge: { maxShare: 0 }, timeoutMs: 8_000 });
       const service = await rig.launch();
       Object.assign(rig.one.faults, { methods: [method], answer: "hang" });
       const answers = await Promise.all(Array.from({ length: READS }, (_, at) => rpc(service.url, method, params(at))));

@@ -5,7 +5,7 @@ import { assertAnswered, READS, readBalances, startTwoNodes } from "./hangingNod
 
 describe("a node that hangs", { concurrency: true }, () => {
   test("reads on a node that hangs are answered by another node, and the node is used again when it answers", async () => {
-    await using rig = await startTwoNodes({ hedge: false });
+    await using rig = await startTwoNodes({ hedge: { maxShare: 0 } });
     const service = await rig.launch();
     assertAnswered(await readBalances(service.url));
     // The node that forebay prefers.
@@ -54,7 +54,7 @@ describe("a node that hangs", { concurrency: true }, () => {
   }
 
   test("a slow trace on a node that responds to other requests keeps its time", async () => {
-    await using rig = await startTwoNodes({ hedge: false });
+    await using rig = await startTwoNodes({ hedge: { maxShare: 0 } });
     const { one, two } = rig;
     for (const node of [one, two]) {
       node.faults.methods = ["debug_traceCall"];

@@ -38,7 +38,7 @@ const start = async (t: TestContext, origins: number, agree?: 1 | 2, failures = 
   const service = await createService({
     nodes: nodes.map(({ url }, index) => ({ name: `node${index}`, url, priority: Math.min(index, 1) })),
     ...{ pending: { mode: "node" }, state: { follow: false } },
-    upstream: { hedge: false, timeoutMs: 5_000, breaker: { failures, openMs: OPEN_MS } },
+    upstream: { hedge: { maxShare: 0 }, timeoutMs: 5_000, breaker: { failures, openMs: OPEN_MS } },
     ...(agree !== undefined && { logs: { agree } }),
   });
   t.after(() => service.close());

@@ -31,7 +31,7 @@ test("two replicas together give a node its units of the day, and the next proce
             { name: "first", url: first.url, unitsPerDay: READS * PRICE },
             { name: "second", url: second.url, priority: 1 },
           ],
-          upstream: { hedge: false },
+          upstream: { hedge: { maxShare: 0 } },
         },
       ],
       cache: { redis: redis.url },

@@ -23,7 +23,10 @@ const start = async (t: TestContext) => {
     { name: "second", url: second.url, priority: 1 },
   ];
   const rest = { cache: { memoryBytes: 0 }, usage: { units: { "*": 0, eth_getBalance: PRICE, eth_getLogs: PRICE } } };
-  const service = await createService({ nodes: nodesWith(READS), upstream: { hedge: false }, verify: "off" }, rest);
+  const service = await createService(
+    { nodes: nodesWith(READS), upstream: { hedge: { maxShare: 0 } }, verify: "off" },
+    rest,
+  );
   const reload = (reads: number) => service.reload(rest, { nodes: nodesWith(reads) });
   t.after(async () => {
     await service.close();

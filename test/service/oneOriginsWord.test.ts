@@ -77,7 +77,7 @@ const start = async (
         nodes: nodes.map((node, index) => ({ url: node.url, name: nameOf(node), provider: providers[index] })),
         pending: { mode: "node" },
         state: { follow: false },
-        upstream: { hedge: false },
+        upstream: { hedge: { maxShare: 0 } },
       },
       { cache: { redis: redis.url, redisTimeoutMs: 5_000 } },
     );

@@ -119,8 +119,8 @@ test("the reads of one client batch are one request to the node, up to maxCalls"
   );
 });
 
-test("with batch: off each call is a request of its own", async (t) => {
-  const { node, service } = await start(t, { batch: "off" });
+test("with batches of one, each call is a request of its own", async (t) => {
+  const { node, service } = await start(t, { batch: { maxCalls: 1 } });
   assertAnswered(await sendBatch(service.url, items(5)), 5);
   assert.equal(forwarded(node).length, 5);
 });

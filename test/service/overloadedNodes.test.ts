@@ -18,7 +18,7 @@ const start = async (
 ): Promise<{ readonly nodes: readonly FakeNode[]; readonly service: Service }> => {
   const nodes = await Promise.all(Array.from({ length: count }, () => createFakeNode({ chain })));
   const service = await createService(
-    { nodes: nodes.map(({ url }) => ({ url, batch: "off" as const })), ...options },
+    { nodes: nodes.map(({ url }) => ({ url, batch: { maxCalls: 1 } })), ...options },
     { cache: { memoryBytes: 0 } },
   );
   t.after(async () => {

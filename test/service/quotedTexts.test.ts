@@ -22,7 +22,7 @@ const start = async (t: TestContext): Promise<Rig> => {
   const handlers = quotingHandlers(() => contract.text);
   const nodes = await Promise.all([createFakeNode({ chain, handlers }), createFakeNode({ chain, handlers })]);
   const service = await createService(
-    { nodes: nodes.map(({ url }, index) => ({ url, name: `node${index + 1}` })), simulate: { enabled: false } },
+    { nodes: nodes.map(({ url }, index) => ({ url, name: `node${index + 1}` })), forks: "none" },
     { cache: { memoryBytes: 0 } },
   );
   t.after(async () => {

@@ -31,7 +31,12 @@ const start = async (t: TestContext, origins: number): Promise<Stage> => {
   const nodes = await Promise.all(Array.from({ length: origins }, () => startLyingNode(t, chain.devnet.anvilUrl)));
   const service = await createService({
     nodes: nodes.map(({ url }, index) => ({ name: `node${index}`, url, priority: Math.min(index, 1) })),
-    ...{ pending: { mode: "node" }, finality: { depth: 40 }, upstream: { hedge: false }, state: { follow: false } },
+    ...{
+      pending: { mode: "node" },
+      finality: { depth: 40 },
+      upstream: { hedge: { maxShare: 0 } },
+      state: { follow: false },
+    },
   });
   t.after(() => service.close());
   await settled(service);

@@ -86,7 +86,12 @@ const start = async (t: TestContext, origins: number): Promise<Stage> => {
   const service = await createService(
     {
       nodes: nodes.map(({ url }) => ({ url })),
-      ...{ pending: { mode: "node" }, finality: { depth: 20 }, upstream: { hedge: false }, state: { follow: false } },
+      ...{
+        pending: { mode: "node" },
+        finality: { depth: 20 },
+        upstream: { hedge: { maxShare: 0 } },
+        state: { follow: false },
+      },
     },
     { cache: { bypassHeader: BYPASS } },
   );

@@ -77,7 +77,7 @@ const startRig = async (
   }
   const service = await createService({
     nodes: nodes.map(({ url }, priority) => ({ name: `node${priority}`, url, priority: Math.min(priority, 9) })),
-    ...{ blockTimeMs: LONG_MS, forks: "prague", upstream: { hedge: false, breaker: { openMs: 500 } } },
+    ...{ blockTimeMs: LONG_MS, forks: "prague", upstream: { hedge: { maxShare: 0 }, breaker: { openMs: 500 } } },
     state: { source: "trace", probation: { blocks: 0, values: 0 }, waitMs: LONG_MS, ...(agree && { agree }), ...state },
   });
   t.after(() => service.close());

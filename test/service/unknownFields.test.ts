@@ -49,7 +49,7 @@ const start = async (
       { name: "first", url: first.url },
       { name: "second", url: second.url, ...options },
     ],
-    ...{ pending: { mode: "node" }, state: { follow: false }, upstream: { hedge: false } },
+    ...{ pending: { mode: "node" }, state: { follow: false }, upstream: { hedge: { maxShare: 0 } } },
   });
   t.after(() => service.close());
   if (!isDead) {

@@ -40,8 +40,8 @@ const start = async (
   }
   const service = await createService({
     nodes: nodes.map(({ url }, priority) => ({ url, name: `node${priority}`, priority: Math.min(priority, 1) })),
-    ...{ blockTimeMs: 20_000, pending: { mode: "node" }, simulate: { enabled: false }, state: { follow: false } },
-    upstream: { hedge: false },
+    ...{ blockTimeMs: 20_000, pending: { mode: "node" }, forks: "none", state: { follow: false } },
+    upstream: { hedge: { maxShare: 0 } },
   });
   t.after(() => service.close());
   return { typed, nodes, service };

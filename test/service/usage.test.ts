@@ -72,7 +72,7 @@ before(async () => {
   service = await createService(
     {
       nodes: [{ url: node.url }],
-      simulate: { enabled: false },
+      forks: "none",
       pending: { mode: "node" },
       state: { follow: false, units: { eth_getCode: 7 } },
     },

@@ -225,7 +225,7 @@ const arrange = async (t: Lifespan, isOnlyNode: boolean): Promise<Arranged> => {
       nodes: [{ url: liar.url, name: "liar" }, ...honest],
       blockTimeMs: BLOCK_MS,
       pending: { mode: "node" },
-      simulate: { enabled: false },
+      forks: "none",
     },
     { cache: { bypassHeader: BYPASS_HEADER } },
   );

@@ -31,7 +31,7 @@ for (const finalized of [true, false]) {
     node = await createVectorNode({ vectors, chain, finalized });
     service = await createService({
       nodes: [{ url: node.url }],
-      simulate: { enabled: false },
+      forks: "none",
       // The vectors contain methods of this namespace, which are refused by default.
       allowNamespaces: ["testing"],
     });

@@ -110,10 +110,6 @@ export const callReads = ({ accounts, blockHashes, environment }: ReadSet): Call
   return { keys, emptiness, addresses: new Set(accounts.map(({ address }) => address)), blockOpcodes };
 };
 
-/** Whether one of these accounts is in the read set. */
-export const readsOneOf = ({ addresses }: CallReads, accounts: ReadonlySet<Address>): boolean =>
-  accounts.size > 0 && [...addresses].some((address) => accounts.has(address));
-
 /** Opcodes whose values are fields of the block's header, in calls too. */
 const HEADER_OPCODES: ReadonlySet<EnvironmentOpcode> = new Set([
   ...(["COINBASE", "TIMESTAMP", "NUMBER", "PREVRANDAO", "GASLIMIT"] as const),

@@ -1,19 +1,11 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { StateKeys } from "../../core/stateReader.ts";
-import { type Address, isAddress, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
+import { isAddress, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 import type { CallChecks } from "./callChecks.ts";
-import {
-  type CallReads,
-  type CallResult,
-  callReads,
-  isProvable,
-  readsOneOf,
-  resultHeader,
-  valuesRead,
-} from "./callResult.ts";
+import { type CallReads, type CallResult, callReads, isProvable, resultHeader, valuesRead } from "./callResult.ts";
 import { type BlockCall, type CallOutcome, fieldsOfCall, paramsTextOfKey, type RunCall } from "./callRun.ts";
 import type { Refusal } from "./callTable.ts";
 import type { NodeDefaults, NodeDefaultsCache } from "./nodeDefaults.ts";
@@ -23,8 +15,6 @@ export interface CallRunnerOptions extends RunStateOptions {
   readonly values: RunStateOptions["values"] & Pick<ValueStore, "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly defaults: Pick<NodeDefaultsCache, "known">;
-  /** Accounts whose values are always read from a node. */
-  readonly never: ReadonlySet<Address>;
   readonly checks: Pick<CallChecks, "isForwarded">;
   readonly run: RunCall;
   headerOf(block: BlockId): HeaderFields | undefined;
@@ -130,7 +120,7 @@ export class CallRunner {
 
   /** Decides whether the result of an execution may answer. */
   #judge(call: KnownCall, { result, holdsWithLessGas, reads, isFree, stated }: Judged): KnownRun {
-    const { follower, values, never, checks, headerOf, isCertain, forget } = this.#options;
+    const { follower, values, checks, headerOf, isCertain, forget } = this.#options;
     const { key, block, node, generation, body } = call;
     const fields = headerOf(block);
     const header = resultHeader(fields);
@@ -155,9 +145,6 @@ export class CallRunner {
     }
     if (!holdsWithLessGas) {
       return refused("gas");
-    }
-    if (readsOneOf(reads, never)) {
-      return refused("never");
     }
     const isRepeatable = isFree && (body === undefined || decoder.decode(body) === text);
     const answer = {

@@ -252,7 +252,7 @@ export class CallTable {
  * `mismatch`: the execution here returns other bytes. `unknown`: a value could not be read, or there are too many.
  */
 export type Refusal =
-  | ("mismatch" | "failed" | "gas" | "defaults" | "unknown" | "never" | "forwarded")
+  | ("mismatch" | "failed" | "gas" | "defaults" | "unknown" | "forwarded")
   /** The values would cost more than learning may cost now. */
   | "budget"
   /** The block, or all values, are gone. */

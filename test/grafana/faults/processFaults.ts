@@ -29,7 +29,7 @@ const startOwn = async (t: Lifespan) => {
   const large = `0x${"ab".repeat(RESULT_BYTES / 2)}`;
   const node = await startLiveNode(t, createLiveChain(t), { eth_call: () => large });
   const config = {
-    chains: [{ name: "chain", nodes: [{ url: node.url }], simulate: { enabled: false } }],
+    chains: [{ name: "chain", nodes: [{ url: node.url }], forks: "none" as const }],
     cache: { memoryBytes: CACHE_BYTES },
   };
   return { forebay: await startCommand(t, config), config };

@@ -100,7 +100,7 @@ const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP, isPro
       forget: () => undefined,
       defaults: { known: () => undefined },
     },
-    ...{ follower: { generation: 0 }, never: new Set(), checks: { isForwarded: () => false } },
+    ...{ follower: { generation: 0 }, checks: { isForwarded: () => false } },
   });
   const outcome = await runner.run(
     {

@@ -32,7 +32,7 @@ export const startService = async (
         ...chain,
         ...changed,
         // On a busy machine any read may be slow. A hedge would be a call that a test does not expect.
-        upstream: { hedge: false as const, ...chain.upstream, ...changed.upstream },
+        upstream: { hedge: { maxShare: 0 }, ...chain.upstream, ...changed.upstream },
       })),
       server: { port: 0, opsPort: 0, drainDelayMs: 0, ...more.server },
       log: { level: "silent", ...more.log },

@@ -51,7 +51,7 @@ export const createReplicas = async (t: TestContext) => {
     nodes: [{ url: node.url }],
     pending: { mode: "node" as const },
     state: { follow: false as const },
-    upstream: { hedge: false as const },
+    upstream: { hedge: { maxShare: 0 } },
   };
   const rest = ({ cache, dataDir, unitsPerDay }: Options) => ({
     access: {
