@@ -225,7 +225,7 @@ test("the schema of the chart admits variables wherever the configuration does, 
       chainId: "${ID}",
       nodes: [{ url: "${URL}", priority: "${PRIORITY:-1}" }],
       state: { follow: "${FOLLOW}" },
-      simulate: { enabled: "${ENABLED}" },
+      quirks: { anvilDepositNonce: "${ANVIL}" },
     },
   ];
   const keys = [{ name: "wallet", sha256: "${DIGEST}", expires: "${EXPIRES}", limit: { calls: "${CALLS}" } }];
