@@ -32,13 +32,6 @@ export const cacheRow: Row = {
       queries: [named("evicted", rates("cache_evictions_total", INSTANCE))],
     },
     {
-      title: "Second origins",
-      description:
-        "Cached values of one origin that another was asked for. different: nodes disagree about the state of a final block.",
-      unit: "ops",
-      queries: [rates("cache_confirmations_total", CHAIN, "outcome")],
-    },
-    {
       title: "Memory cache",
       description: "Bytes in the memory cache of each process.",
       unit: "bytes",

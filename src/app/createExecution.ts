@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { createUnitsOf } from "../access/providerUnits.ts";
-import { Disagreements } from "../cache/agreedState.ts";
+import { createAgreedFetch } from "../cache/agreedFetch.ts";
+import { Disagreements } from "../cache/disagreements.ts";
 import type { StatedValues } from "../cache/statedValues.ts";
 import type { StateStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
@@ -22,7 +23,6 @@ import type { Executor } from "../pending/execution.ts";
 import { ExecutorClient } from "../pending/executorClient.ts";
 import { createSimulator, createStateReadLimit, type Simulator } from "../simulation/simulator.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
-import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { NodeState } from "../state/fetch/nodeState.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";

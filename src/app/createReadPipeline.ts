@@ -1,12 +1,12 @@
-import { agreedState, Disagreements } from "../cache/agreedState.ts";
 import { cached } from "../cache/cached.ts";
 import { ChainKeys, type EntryStore } from "../cache/cacheEntry.ts";
-import { corroborated } from "../cache/corroborated.ts";
+import { Disagreements } from "../cache/disagreements.ts";
 import type { DiskStore } from "../cache/diskStore.ts";
 import { HeadPrefetch } from "../cache/headPrefetch.ts";
 import type { MemoryStore } from "../cache/memoryStore.ts";
 import { NegativeCache } from "../cache/negativeCache.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
+import { secondOrigin } from "../cache/secondOrigin.ts";
 import { StatedValues } from "../cache/statedValues.ts";
 import { forgetStateRead, type StateReadAt, StateStore, TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
@@ -71,10 +71,9 @@ export const createReadPipeline = (
   const { memory, redis, disk, budget, telemetry } = tiers;
   const negativeCache = new NegativeCache();
   const keys = new ChainKeys(config.name, upstreams);
-  const stated = new StatedValues({
-    ...{ chain: config.name, telemetry, nodes: upstreams.nodes },
-    stateAgree: config.state.agree,
-  });
+  const { nodes, verifier } = upstreams;
+  const { agree } = config.state;
+  const stated = new StatedValues({ nodes, agree });
   const cacheOptions = {
     chain: config.name,
     keys,
@@ -84,13 +83,9 @@ export const createReadPipeline = (
     telemetry,
     stores: [...(disk ? [disk] : []), ...(redis ? [redis] : [])],
   };
-  const { nodes, verifier } = upstreams;
-  const agreed = agreedState(withinBudget(coalesced(upstreams), budget), {
-    ...{ nodes, agree: config.state.agree },
+  const nodeReads = secondOrigin(withinBudget(coalesced(upstreams), budget), {
+    ...{ nodes, agree, verifier, negativeCache },
     disagreements: new Disagreements(config.name, telemetry),
-  });
-  const nodeReads = corroborated(agreed, {
-    ...{ nodes, verifier, stated, negativeCache },
     receiptsOf: receiptsOf({ request: (request, context) => source.request(request, context) }),
   });
   const source: RpcSource = cached(nodeReads, cacheOptions);

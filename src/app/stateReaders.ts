@@ -1,8 +1,8 @@
-import { Disagreements } from "../cache/agreedState.ts";
+import { createAgreedFetch } from "../cache/agreedFetch.ts";
+import { Disagreements } from "../cache/disagreements.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import type { HeldAnswers } from "../state/calls/storedAnswers.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
-import { createAgreedFetch } from "../state/fetch/agreedFetch.ts";
 import { ProofReader } from "../state/fetch/proofReader.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
@@ -66,7 +66,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const { heads } = upstreams;
   const { timeoutMs } = config.upstream;
   const fetch = createAgreedFetch({
-    ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs, isStrict: true },
+    ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs },
     fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
     disagreements: new Disagreements(chain, telemetry),
   });

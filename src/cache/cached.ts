@@ -12,7 +12,7 @@ import { isProvenByHash } from "../verification/checksOfCall.ts";
 import { type CacheEntry, type EntryStore, isCanonical, isValid, requestKey } from "./cacheEntry.ts";
 import { type NegativeCache, scanTransactionHashes } from "./negativeCache.ts";
 import { needsAgreement } from "./sameResult.ts";
-import { isStated, type StatedEntry, type StatedValues } from "./statedValues.ts";
+import { isStated, type StatedValues } from "./statedValues.ts";
 import { type ChainTiers, type FoundEntry, findStored, storeEntry } from "./tieredStore.ts";
 
 export interface CachedOptions extends ChainTiers {
@@ -77,11 +77,11 @@ class CachedSource implements RpcSource {
   #readOrFetch(key: string, request: RpcRequest, context: Context, inMemory?: CacheEntry): Awaitable<RpcResponse> {
     const { retention } = request;
     if (this.#options.stores.length === 0 || RETENTION[retention].storedSeconds === undefined) {
-      return this.#fetchOrConfirm(key, request, context, inMemory);
+      return this.#fetch(key, request, context, inMemory);
     }
     return this.#find(key, request, context).then((found) => {
       if (found === undefined || !found.isServed) {
-        return this.#fetchOrConfirm(key, request, context, found?.entry ?? inMemory);
+        return this.#fetch(key, request, context, found?.entry ?? inMemory);
       }
       const { entry, store } = found;
       this.#count(retention, store.name);
@@ -104,24 +104,15 @@ class CachedSource implements RpcSource {
     return findStored(this.#options, key, { retention, read, isServed });
   }
 
-  #fetchOrConfirm(
-    key: string,
-    request: RpcRequest,
-    context: Context,
-    entry: CacheEntry | undefined,
-  ): Awaitable<RpcResponse> {
-    return entry !== undefined &&
-      isStated(entry) &&
-      this.#options.stated.isConfirmable(entry, needsAgreement(request.method))
-      ? this.#confirm(key, request, context, entry)
-      : this.#fetch(key, request, context);
-  }
-
-  #fetch(key: string, request: RpcRequest, context: Context): Awaitable<RpcResponse> {
+  /** `earlier`: an entry that is not served any more. */
+  #fetch(key: string, request: RpcRequest, context: Context, earlier?: CacheEntry): Awaitable<RpcResponse> {
     const { heads } = context.view;
     const isFresh = context.bypassCache;
     this.#count(request.retention, isFresh ? "bypass" : "miss");
-    const expected = withExpectation(request, heads, this.#options.negativeCache);
+    const expected =
+      earlier !== undefined && isStated(earlier)
+        ? { ...request, earlier }
+        : withExpectation(request, heads, this.#options.negativeCache);
     return whenKnown(this.#source.request(expected, context), (response) => {
       if (response.status.hit !== undefined) {
         return response;
@@ -129,18 +120,6 @@ class CachedSource implements RpcSource {
       const stored = this.#store(key, request, { heads, response, isFresh });
       return { ...response, status: { ...response.status, fwd: isFresh ? "request" : "miss", stored } };
     });
-  }
-
-  /** Requests a value whose life is over from another origin. */
-  async #confirm(key: string, request: RpcRequest, context: Context, earlier: StatedEntry): Promise<RpcResponse> {
-    const { heads } = context.view;
-    const { stated } = this.#options;
-    this.#count(request.retention, "miss");
-    const ask = (avoidedOrigins: readonly string[]) => this.#source.request({ ...request, avoidedOrigins }, context);
-    const { response, outcome } = await stated.confirm({ method: request.method, earlier, ask });
-    const received = { heads, response, isConfirmed: outcome === "equal" };
-    const stored = outcome !== "different" && this.#store(key, request, received);
-    return { ...response, status: { ...response.status, fwd: "miss", stored } };
   }
 
   /** Caches a response if that is allowed. Returns whether it is cached. */
@@ -210,8 +189,6 @@ interface Received {
   /** The heads of the key. */
   readonly heads: Heads;
   readonly response: RpcResponse;
-  /** Whether two origins have stated the value. */
-  readonly isConfirmed?: boolean;
   /** Whether the cache was not read before. */
   readonly isFresh?: boolean;
 }
@@ -220,19 +197,19 @@ interface Received {
 const createEntry = (
   request: RpcRequest,
   body: Uint8Array,
-  { heads, response, isConfirmed = response.isConfirmed }: Received,
+  { heads, response }: Received,
   stated: StatedValues,
 ): CacheEntry | undefined => {
   const { requiresVerification, blockFrom, finality } = RETENTION[request.retention];
   if (requiresVerification && response.verified !== true) {
     return undefined;
   }
-  const { block, proof } = response;
+  const { block, isConfirmed, proof } = response;
   if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) {
     return undefined;
   }
   const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
-  const isProven = isProvenByHash(request.method) && response.isConfirmed !== false;
+  const isProven = isProvenByHash(request.method) && isConfirmed !== false;
   const source = isProven ? undefined : stated.sourceOf(response.node);
   return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed, proof };
 };

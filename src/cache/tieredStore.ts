@@ -182,7 +182,7 @@ export class StateStore {
         const entry = await store.get(key);
         return entry && this.#stated.adopt(entry, false);
       },
-      isServed: (entry) => this.#toStored(entry)?.isServed === true,
+      isServed: (entry) => this.#toStored(entry).isServed,
     });
     if (found === undefined) {
       return known;
@@ -198,10 +198,8 @@ export class StateStore {
     storeEntry(this.#tiers, this.#tiers.keys.prefix + name, entry, "final");
   }
 
-  #toStored(entry: CacheEntry): StoredState | undefined {
+  #toStored(entry: CacheEntry): StoredState {
     const isServed = !isStated(entry) || this.#stated.isServed(entry, Date.now(), true);
-    return isServed || (isStated(entry) && this.#stated.isConfirmable(entry, true))
-      ? { value: entry.body, isServed, origin: entry.source?.origin }
-      : undefined;
+    return { value: entry.body, isServed, origin: entry.source?.origin };
   }
 }

@@ -118,3 +118,20 @@ export type RetentionClass = keyof typeof RULES;
 
 /** The one rule of each retention class. Nothing else that answers distinguishes the classes. */
 export const RETENTION: Readonly<Record<RetentionClass, RetentionRule>> = RULES;
+
+/** The life of a value that one origin stated, if there are others. */
+export const STATED_MS = 600_000;
+
+/** How the word of a value that no hash proves came about. */
+export interface StatedWord {
+  /** Whether nodes of two origins have stated it. */
+  readonly isConfirmed: boolean;
+  /** Whether the chain has nodes of another origin. */
+  readonly hasOthers: boolean;
+  /** Whether two origins must agree on it, and another one can be asked now. */
+  readonly needsSecond: boolean;
+}
+
+/** How long a value is served that no hash proves, in milliseconds. Its class may end it earlier. */
+export const statedMs = ({ isConfirmed, hasOthers, needsSecond }: StatedWord): number =>
+  isConfirmed || !hasOthers ? Number.POSITIVE_INFINITY : needsSecond ? 0 : STATED_MS;

@@ -30,6 +30,15 @@ export interface RpcRequest extends Call {
   readonly avoidedOrigins?: readonly string[];
   /** Nodes of these origins are not asked, because they have stated the value that another origin confirms. */
   readonly excludedOrigins?: readonly string[];
+  /** What the cache has. Its life is over, so that another origin must state the same. */
+  readonly earlier?: EarlierValue;
+}
+
+/** A value that a node stated earlier. */
+export interface EarlierValue {
+  readonly body: Uint8Array;
+  readonly block?: BlockId;
+  readonly source: { readonly node: string; readonly origin: string };
 }
 
 /** Parameters of Cache-Status (RFC 9211). */

@@ -57,7 +57,7 @@ export class ValueLoader {
 
   /**
    * Loads values after a block, and the bytes of codes among them. Known ones are proven if that is possible. A value that no node
-   * returns stays unknown. Never rejects.
+   * returns stays unknown, and so do values that a second origin lacks. Never rejects.
    */
   async load(keys: readonly StateKey[], block: BlockId, onSpent: (units: number) => void): Promise<void> {
     await this.#prove(this.#ways(this.#plan(keys, block), block).proven, block, onSpent);
@@ -106,7 +106,10 @@ export class ValueLoader {
   async #add(block: BlockId, read: (reader: Reader) => Promise<FetchedValues>): Promise<void> {
     const { follower, reader } = this.#options;
     const { generation } = follower;
-    const { values, codes, node } = await read(reader);
+    const { values, codes, node, isConfirmed } = await read(reader);
+    if (isConfirmed === false) {
+      return;
+    }
     for (const [key, value] of values) {
       follower.add({ key, value: codes.get(value) ?? value, node }, block, generation);
     }

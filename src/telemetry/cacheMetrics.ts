@@ -5,7 +5,6 @@ const isCached = (name: string): name is RetentionClass => RETENTION[name as Ret
 /** The retention classes whose responses are cached. */
 const CLASSES = Object.keys(RETENTION).filter(isCached);
 const LOOKUPS = ["memory", "disk", "redis", "absent", "miss", "bypass"] as const;
-const CONFIRMATIONS = ["equal", "different", "unanswered"] as const;
 
 /** Why a Redis operation failed; a metric label. `corrupt`: the value that was read is not a valid entry. */
 const REDIS_FAILURES = [
@@ -42,11 +41,6 @@ export const cacheMetrics = (metrics: MetricFactory) => {
       class: CLASSES,
       outcome: LOOKUPS,
     }),
-    cacheConfirmations: metrics.counter(
-      "cache_confirmations_total",
-      "Cached values that one origin stated and another origin was asked for, by outcome",
-      { chain: CHAIN, outcome: CONFIRMATIONS },
-    ),
     cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache", (gauge) =>
       gauge.set([...memoryCaches].reduce((total, { bytes }) => total + bytes, 0)),
     ),

@@ -44,10 +44,7 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
     memory,
     stores: [redis],
     negativeCache: new NegativeCache(),
-    stated: createStated({
-      ...{ keys: { prefix }, redis },
-      nodes: [{ name: "node1", origin: options.origin ?? "one", priority: 0 }],
-    }),
+    stated: createStated({ nodes: [{ name: "node1", origin: options.origin ?? "one" }] }),
     telemetry,
   };
   return {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cached } from "../../src/cache/cached.ts";
-import { corroborated } from "../../src/cache/corroborated.ts";
 import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
+import { secondOrigin } from "../../src/cache/secondOrigin.ts";
 import type { Context } from "../../src/core/context.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
@@ -58,10 +58,10 @@ const createChain = (states: readonly (string | undefined)[]) => {
   const nodes = NODES.slice(0, states.length);
   const stated = createStated({ nodes });
   const negativeCache = new NegativeCache();
-  const proven = corroborated(
+  const compared = secondOrigin(
     { request },
     {
-      ...{ stated, negativeCache, receiptsOf: async () => undefined },
+      ...{ agree: 1, negativeCache, receiptsOf: async () => undefined, disagreements: { report: () => undefined } },
       nodes: nodes.map((node) => ({
         ...node,
         send: () => Promise.reject(new Error("not sent")),
@@ -71,7 +71,7 @@ const createChain = (states: readonly (string | undefined)[]) => {
     },
   );
   const memory = new MemoryStore(1 << 20, silent());
-  const source = cached(proven, {
+  const source = cached(compared, {
     chain: "test",
     keys: { prefix: "" },
     memory,

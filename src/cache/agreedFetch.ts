@@ -1,0 +1,88 @@
+import type { StateFetch, StateOutcomes } from "../core/stateReader.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import {
+  type AgreedOutcome,
+  type AgreeingNode,
+  agreeOn,
+  type Comparison,
+  hasSeveralOrigins,
+  SECOND_MS,
+  type Words,
+} from "./agreement.ts";
+import type { Disagreements } from "./disagreements.ts";
+import { isSameResult } from "./sameResult.ts";
+
+export interface AgreedFetchOptions<Node extends AgreeingNode = AgreeingNode> {
+  readonly nodes: readonly Node[];
+  readonly agree: 1 | 2;
+  /** Of the first origin. */
+  readonly timeoutMs: number;
+  /** Creates a fetch that asks these nodes alone, and ends after the time. */
+  readonly fetchFrom: (nodes: readonly Node[], timeoutMs: number) => StateFetch;
+  readonly disagreements: Pick<Disagreements, "report">;
+}
+
+/** It predicts keys. Their values are read by other calls. */
+const PREDICTION = "eth_createAccessList";
+const BLOCK_METHOD = "eth_getBlockByNumber";
+
+const encoder = new TextEncoder();
+
+/** Of a block, its hash alone is used. */
+const bytesOf = ({ method }: Call, value: unknown): Uint8Array =>
+  encoder.encode(JSON.stringify(method === BLOCK_METHOD ? (Object(value).hash ?? null) : value));
+
+const wordsOf = (
+  nodes: readonly AgreeingNode[],
+  { outcomes, node: name }: StateOutcomes,
+): Words<unknown> | undefined => {
+  const node = nodes.find((each) => each.name === name);
+  return node && { node, outcomes };
+};
+
+/**
+ * Creates a fetch of state. If `agree` is 2, each outcome needs two origins, as the reads of clients do. With values of several nodes,
+ * it is not known which of them gave each one.
+ */
+export const createAgreedFetch = <Node extends AgreeingNode>(options: AgreedFetchOptions<Node>): StateFetch => {
+  const { nodes, agree, timeoutMs, fetchFrom, disagreements } = options;
+  const fetch = fetchFrom(nodes, timeoutMs);
+  if (agree === 1 || !hasSeveralOrigins(nodes)) {
+    return fetch;
+  }
+  const comparison: Comparison<Call, unknown> = {
+    ask: async (calls, excludedOrigins) => {
+      const others = nodes.filter(({ origin }) => !excludedOrigins.includes(origin));
+      if (!others.some(({ available }) => available)) {
+        return undefined;
+      }
+      return fetchFrom(
+        others,
+        SECOND_MS,
+      )(calls).then(
+        (batch) => wordsOf(nodes, batch),
+        () => undefined,
+      );
+    },
+    isCompared: ({ method }) => method !== PREDICTION,
+    isSame: (call, one, other) => isSameResult(call.method, bytesOf(call, one), bytesOf(call, other)),
+    textOf: String,
+    isOfOneBlock: () => true,
+    report: (call, statements) => disagreements.report(call, statements),
+  };
+  return async (calls, avoidedOrigins) => {
+    const batch = await fetch(calls, avoidedOrigins);
+    const first = wordsOf(nodes, batch);
+    if (first === undefined) {
+      return { ...batch, isConfirmed: false };
+    }
+    const agreed = await agreeOn(calls, first, comparison);
+    const isAlone = ({ outcome, isAgreed }: AgreedOutcome<unknown>, at: number): boolean =>
+      !isAgreed && !(outcome instanceof Error) && calls[at]?.method !== PREDICTION;
+    return {
+      outcomes: agreed.map(({ outcome }) => outcome),
+      node: agreed.every(({ node }) => node === first.node) ? first.node.name : undefined,
+      isConfirmed: !agreed.some(isAlone),
+    };
+  };
+};
