@@ -1,6 +1,7 @@
 import { Context, type ContextOptions, type InboundRequest } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
+import { larger } from "../ethereum/bigintOrder.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { asBuffer } from "../json/jsonBytes.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
@@ -13,7 +14,7 @@ import { formatPosition, isOlder, parsePosition, positionOf, type ViewPosition }
 export interface RequestViewsOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
-  readonly heads: Pick<Upstreams["heads"], "current" | "next" | "subscribe">;
+  readonly heads: Pick<Upstreams["heads"], "current" | "next" | "reach" | "subscribe">;
   readonly views: Pick<ChainViews, "view" | "subscribe" | "markPendingRead">;
   readonly behind: Pick<HeadsBehind, "find" | "view">;
   /** Deadline of a request. */
@@ -187,6 +188,8 @@ export class RequestViews {
     const { heads, behind } = this.#options;
     const signal = timeoutSignal(BACKFILL_MS);
     for (let known = current; behind.find(known, confirmations) === undefined && !signal.aborted; ) {
+      const number = larger(known.latest.number - BigInt(confirmations), 0n);
+      void heads.reach({ from: number, to: number });
       // After the timeout, the request is refused.
       known = await heads.next(signal).then(
         (change) => change.heads,

@@ -41,6 +41,9 @@ export const untilLinked = async (
   const isLinked = ({ oldest, latest }: Heads): boolean =>
     known === undefined || (oldest <= known.number && latest.number >= known.number);
   for (let current = heads.current(); !ending.aborted && !(current && isLinked(current)); current = heads.current()) {
+    if (known !== undefined) {
+      void heads.reach({ from: known.number, to: known.number });
+    }
     await heads.next(ending).catch(() => undefined);
   }
 };

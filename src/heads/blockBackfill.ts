@@ -62,8 +62,8 @@ export class KnownAncestors {
   }
 }
 
-/** The ring is filled down to this depth at the start: it has the headers that verify the newest blocks. */
-const START_BLOCKS = 300;
+/** The depth of the ring after a start: a reorganisation may go as deep, and the block time is measured over it. */
+const START_BLOCKS = 64;
 const PERIOD_MS = 1_000;
 /** A node that lacks the blocks, or returns errors, is asked ever more seldom, and then for one block. */
 const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 60_000 };
@@ -73,10 +73,12 @@ const IDLE_BATCH_BLOCKS = 2;
 /** Share of a node's request budget that the backfill may use. */
 const BUDGET_SHARE = 0.25;
 
-/** Fills the block ring backwards, as far as reads need it. While the chain is idle it reads slowly, to save the nodes' requests. */
+/** Fills the block ring backwards, as far as anything has needed it since the start. While the chain is idle it reads slowly, to save the nodes' requests. */
 export class BlockBackfill {
   readonly #options: BackfillOptions;
   readonly #breakers = new Map<UpstreamNode, Breaker>();
+  /** The greatest depth that was needed. A ring that was replaced is filled down to it again. */
+  #depth = START_BLOCKS;
   /** The lowest block that requests wait for. */
   #awaited: bigint | undefined;
   #wake = Promise.withResolvers<void>();
@@ -89,6 +91,8 @@ export class BlockBackfill {
 
   /** Resolves when the ring has the block, or no node has one below the ring now. */
   async reach(number: bigint): Promise<void> {
+    const { ring } = this.#options.canonical;
+    this.#depth = Math.max(this.#depth, ring === undefined ? 0 : Number(ring.latest.number - number) + 1);
     this.#awaited = this.#awaited === undefined ? number : smaller(this.#awaited, number);
     this.#wake.resolve();
     await this.#ended.promise;
@@ -121,11 +125,11 @@ export class BlockBackfill {
     );
   }
 
-  /** The number of blocks that the ring lacks: those of the start, which reads wait for, and those that reads wanted. */
+  /** The number of blocks that the ring lacks: those that were needed, and those that reads wanted. */
   #missing({ latest, length }: BlockRing): number {
     const { lowestWanted } = this.#options.canonical;
     const wanted = lowestWanted === undefined ? 0 : Number(latest.number - lowestWanted) + 1;
-    return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, wanted)) - length;
+    return Math.min(RING_BLOCKS, Math.max(this.#depth, wanted)) - length;
   }
 
   /** Reads some blocks below the ring. Returns whether the ring changed. */

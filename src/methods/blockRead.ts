@@ -1,4 +1,6 @@
 import type { Context } from "../core/context.ts";
+import type { Heads } from "../core/heads.ts";
+import type { BlockRange } from "../core/logRange.ts";
 import type { RequestBlock, RetentionClass } from "../core/retention.ts";
 import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
@@ -148,15 +150,29 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   return spec.kind === "state" && response instanceof Promise ? response.catch(throwUnknownBlock) : response;
 };
 
-/** Reads a header first that the block ring lacks, as after a start. Undefined if the ring has it, or the block is too old. */
+/** Returns the blocks whose headers a read needs, if the block ring lacks the block. A hash of a state may be of any of them. */
+const neededHeaders = (resolved: ResolvedBlock, { kind }: BlockReadSpec, heads: Heads): BlockRange | undefined => {
+  switch (resolved.kind) {
+    case "outsideRing":
+      return { from: resolved.number, to: resolved.number };
+    case "final":
+      return resolved.hash === undefined ? { from: resolved.number, to: resolved.number } : undefined;
+    case "hash":
+      return kind === "state" ? { from: 0n, to: heads.latest.number } : undefined;
+    default:
+      return undefined;
+  }
+};
+
+/** Reads headers first that the block ring lacks, as after a start. Undefined if the ring has them, or the block is too old. */
 const readWithHeader = (
   input: MethodInput,
   read: BlockReadInput,
   resolved: ResolvedBlock,
 ): Promise<RpcResponse> | undefined => {
   const { chain, context } = input;
-  const isNumber = resolved.kind === "outsideRing" || (resolved.kind === "final" && resolved.hash === undefined);
-  const reached = isNumber ? chain.heads.reach({ from: resolved.number, to: resolved.number }, context) : undefined;
+  const needed = neededHeaders(resolved, read.spec, context.view.heads);
+  const reached = needed && chain.heads.reach(needed, context);
   return reached?.then((view) =>
     readAt({ ...input, context: context.with({ view }) }, read, resolveBlock(read.parameter, view.heads)),
   );
@@ -183,7 +199,7 @@ export const blockRead = (spec: BlockReadSpec): Method => {
       if (resolved.kind === "aboveHead") {
         return readAboveHead(input, read);
       }
-      return (spec.needsHeader && readWithHeader(input, read, resolved)) || readAt(input, read, resolved);
+      return readWithHeader(input, read, resolved) ?? readAt(input, read, resolved);
     },
   };
 };

@@ -22,8 +22,6 @@ export interface BlockReadSpec {
   readonly blockField?: RpcRequest["blockField"];
   /** At or below the head, `null` is an error, because the block exists. */
   readonly nullIsError?: true;
-  /** The header of the block verifies the response. */
-  readonly needsHeader?: true;
   /** `null` is a valid result at the node's pending block. */
   readonly isNullable?: true;
   /** Names the state value that the response contains. Without it, nodes answer. */

@@ -1,7 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { RetentionClass } from "../core/retention.ts";
 import { isNull, parsedResult, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
-import type { PendingView } from "../core/view.ts";
+import type { PendingView, View } from "../core/view.ts";
 import { formatQuantity, type Hash } from "../ethereum/hex.ts";
 import { formatJson, isFields } from "../json/jsonBytes.ts";
 import { type Awaitable, createCall } from "../jsonrpc/call.ts";
@@ -124,8 +124,14 @@ export const servedBlockRead = (spec: PlainRead): Method => {
     ...read,
     handle: (input) => {
       const accept = (response: RpcResponse): Awaitable<RpcResponse> => {
-        const hash = String(input.call.params[0]).toLowerCase();
-        return isNull(response) && isServed(hash, input.context.view.heads) ? again(input, hash) : response;
+        if (!isNull(response)) {
+          return response;
+        }
+        const { chain, context, call } = input;
+        const hash = String(call.params[0]).toLowerCase();
+        const acceptIn = ({ heads }: View) => (isServed(hash, heads) ? again(input, hash) : response);
+        const reached = chain.heads.reach({ from: 0n, to: context.view.heads.latest.number }, context);
+        return reached === undefined ? acceptIn(context.view) : reached.then(acceptIn);
       };
       const response = read.handle(input);
       return response instanceof Promise ? response.then(accept) : accept(response);

@@ -243,7 +243,6 @@ export const table: readonly Method[] = [
       stateBlock,
     ],
     kind: "state",
-    needsHeader: true,
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),
   blockRead({ name: "eth_getAccountInfo", params: [address, stateBlock], kind: "state" }),

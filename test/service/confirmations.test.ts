@@ -118,6 +118,19 @@ test("a client that wants three confirmations reads the chain of three blocks ag
   assert.equal(Number((await rpc(service.url, "eth_blockNumber", [], OTHER)).body.result), head + 1 + BEHIND);
 });
 
+test("the first request of a key with 64 confirmations after a start reads the blocks that these need", async (t) => {
+  const anvil = await startAnvil(["--chain-id", "31337"]);
+  await anvil.call("anvil_mine", "0xc8");
+  const access = { access: { keys: [keyOf("careful", CAREFUL, 64)] } };
+  const service = await createService({ nodes: [{ url: anvil.url }], blockTimeMs: LONG_MS }, access);
+  t.after(async () => {
+    await service.close();
+    await anvil.close();
+  });
+  const { ask } = rigOf(anvil, service);
+  assert.equal(Number(await ask("eth_blockNumber")), 200 - 64);
+});
+
 test("the pending nonce counts transactions that have no confirmations yet", async (t) => {
   const rig = await start(t);
   await send(rig, 0);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { formatQuantity } from "../../src/ethereum/hex.ts";
+import { parseHeader } from "../../src/verification/checkHeader.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
@@ -11,6 +13,7 @@ import { startTruthNode } from "../truth/nodes/truthNode.ts";
 /** No block is sealed meanwhile. */
 const BLOCK_TIME_MS = 60_000;
 const OTHER = `0x${"99".repeat(20)}`;
+const OTHER_HASH = `0x${"99".repeat(32)}`;
 
 /** Starts a service whose first node tells lies, and its second one none. Nobody has asked it yet. */
 const start = async (t: TestContext, lies: readonly Lie[]) => {
@@ -51,6 +54,33 @@ for (const [name, result] of WRONG) {
     );
   });
 }
+
+/** Returns another block with the same number, whose hash is that of its header. */
+const withOtherState = (block: Readonly<Record<string, unknown>>): object => {
+  const other = { ...block, stateRoot: OTHER_HASH };
+  const hash = hashHeader(parseHeader(other));
+  const transactions = (block.transactions as readonly object[]).map((each) => ({ ...each, blockHash: hash }));
+  return { ...other, hash, transactions };
+};
+
+test("the first block by number after a start is that of the served chain", async (t) => {
+  const lie: Lie = {
+    ...{ name: "block", methods: ["eth_getBlockByNumber"] },
+    result: (block, { params: [tag, isFull] }) => (isFull && tag !== "latest" ? withOtherState(Object(block)) : block),
+  };
+  const { chain, url } = await start(t, [lie]);
+  const number = chain.head.number - 100;
+  const { body } = await rpc(url, "eth_getBlockByNumber", [formatQuantity(number), true]);
+  assert.equal(Object(body.result).hash, chain.blocksBetween(number, number)[0]?.hash);
+});
+
+test("the first block by hash after a start is not missing because one node lacks it", async (t) => {
+  const lie: Lie = { name: "lacks", methods: ["eth_getBlockByHash"], result: () => null };
+  const { chain, url } = await start(t, [lie]);
+  const hash = chain.blocksBetween(chain.head.number - 100, chain.head.number - 100)[0]?.hash;
+  const { body } = await rpc(url, "eth_getBlockByHash", [hash, false]);
+  assert.equal(Object(body.result).hash, hash);
+});
 
 test("the first proof after a start is verified by the header of its block", async (t) => {
   const lie: Lie = {

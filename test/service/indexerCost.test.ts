@@ -12,7 +12,7 @@ const FAST_BLOCKS_MS = 200;
 const BLOCKS = 400;
 const INDEXED = 30;
 /** The genesis, and those below the head. */
-const HEADERS_OF_START = 300;
+const HEADERS_OF_START = 64;
 const READS = ["eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLogs", "eth_getBlockReceipts"];
 
 const start = async (
@@ -66,6 +66,18 @@ test("logs that the bloom of a read block excludes cost nothing", async (t) => {
     eth_getBlockReceipts: 0,
     eth_getBlockByHash: 0,
   });
+});
+
+test("an indexer that reads logs of a range after a start reads the headers that the range needs, once", async (t) => {
+  const indexed = await start(t, "alchemy");
+  const before = indexed.calls.get("eth_getBlockByNumber") ?? 0;
+  const filter = { fromBlock: formatQuantity(BLOCKS - 99), toBlock: formatQuantity(BLOCKS - 10) };
+  for (let repeat = 0; repeat < 2; repeat++) {
+    const { body } = await rpc(indexed.url, "eth_getLogs", [filter]);
+    assert.equal(Object(body.result).length, 90);
+    // One read finds that the node has not left the branch of its logs.
+    assert.equal(indexed.calls.get("eth_getBlockByNumber"), before + 100 - HEADERS_OF_START + 1);
+  }
 });
 
 /** The calls by which forebay follows the head. Their number depends on time. */

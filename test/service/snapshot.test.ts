@@ -22,6 +22,8 @@ const LONG_MS = 20_000;
 const STATE_HIT = "forebay; hit; detail=state";
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const [ALICE, BOB] = [addressOf(0), addressOf(1)];
+/** More blocks than the ring has after a start. */
+const MISSED = 100;
 /** Not among the accounts: no value of it is in a snapshot. */
 const UNREAD = addressOf(ACCOUNTS.length);
 /** One answer of a hundred is compared with the node, of restored values one of ten. Above that share, none is. */
@@ -105,6 +107,23 @@ test("known state survives a restart, and blocks that were missed are read", asy
   written.mine([[ALICE, 9n]]);
   await follow(after);
   assert.deepEqual((await balances(after)).slice(0, 3), ["0x9", "0x2", "0x1"]);
+  assert.equal(await missesOf(after), 0);
+});
+
+test("known state survives a restart after more blocks than a start reads", async (t) => {
+  const { written, start, follow, learn } = await createRig(t);
+  const cheap = { state: { units: { "eth_getBlockAccessList*": 0 } } };
+  const before = await start(cheap);
+  await learn(before);
+  await before.close();
+  written.mine([[BOB, 2n]]);
+  for (let block = 1; block < MISSED; block++) {
+    written.mine();
+  }
+  const after = await start(cheap);
+  await until(() => isFollowing(after), "the state is followed");
+  await follow(after);
+  assert.deepEqual(await balances(after), ["0x1", "0x2", ...Array.from({ length: 6 }, () => "0x1")]);
   assert.equal(await missesOf(after), 0);
 });
 
