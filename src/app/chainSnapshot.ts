@@ -43,7 +43,7 @@ const MAX_WRITE_MS = 60_000;
 const WATCHED_MS = 600_000;
 
 /** Options of which known values depend. */
-const optionsOf = ({ state: { source, agree } }: ChainConfig) => ({ source, agree });
+const optionsOf = ({ state: { source }, reads: { agree } }: ChainConfig) => ({ source, agree });
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
 

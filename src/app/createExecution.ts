@@ -81,7 +81,7 @@ const createState = ({
 }: ChainExecutionOptions): NodeState => {
   const { heads } = upstreams;
   const agreed = createAgreedFetch({
-    ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs: FETCH_TIMEOUT_MS },
+    ...{ nodes: upstreams.nodes, agree: config.reads.agree, timeoutMs: FETCH_TIMEOUT_MS },
     fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
     disagreements: new Disagreements(config.name, telemetry),
   });
@@ -192,7 +192,7 @@ export const createExecution = (options: ChainExecutionOptions): ChainExecution 
         }),
         // With two origins, each reads all values.
         onSpent: (units) => {
-          const ofAll = units * config.state.agree;
+          const ofAll = units * config.reads.agree;
           spendUnits(context, ofAll);
           options.spend(context.caller, ofAll);
         },

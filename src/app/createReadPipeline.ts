@@ -72,7 +72,7 @@ export const createReadPipeline = (
   const negativeCache = new NegativeCache();
   const keys = new ChainKeys(config.name, upstreams);
   const { nodes, verifier } = upstreams;
-  const { agree } = config.state;
+  const { agree } = config.reads;
   const stated = new StatedValues({ nodes, agree });
   const cacheOptions = {
     chain: config.name,

@@ -52,7 +52,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     slots: shared.logSlots,
     memory: shared.budget,
     maxResponseBytes: maxResponseBytesOf(server),
-    agree: config.logs.agree,
+    agree: config.reads.agree,
     verifier: new LogVerifier(upstreams.verifier, {
       areReceiptsCheap: areReceiptsCheap(config),
       receiptsOf: receiptsOf(pipeline.reads),
@@ -81,7 +81,7 @@ const createChainFilters = (
 /** Creates the dependencies of one chain's methods. */
 export const createMethodChain = (options: MethodChainOptions): Chain => {
   const { config, upstreams, pipeline, views, state } = options;
-  const { maxBlocks, maxFilters: _, maxFilterBytes: __, agree: ___, ...logLimits } = config.logs;
+  const { maxBlocks, maxFilters: _, maxFilterBytes: __, ...logLimits } = config.logs;
   const logs = createLogs(options);
   const ownHashes = new OwnHashes();
   const seenFrom = (heads: Heads, behind: Context["behind"]): Heads =>

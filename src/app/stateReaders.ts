@@ -66,7 +66,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const { heads } = upstreams;
   const { timeoutMs } = config.upstream;
   const fetch = createAgreedFetch({
-    ...{ nodes: upstreams.nodes, agree: config.state.agree, timeoutMs },
+    ...{ nodes: upstreams.nodes, agree: config.reads.agree, timeoutMs },
     fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
     disagreements: new Disagreements(chain, telemetry),
   });

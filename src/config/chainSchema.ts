@@ -20,10 +20,6 @@ const stateSchema = z.strictObject({
     )
     .default("auto")
     .describe("Source of a block's writes: one of them, or `auto` for feed, then access list, then trace"),
-  agree: z
-    .literal([1, 2])
-    .default(1)
-    .describe("Origins that must return the same value or call result before it is served; 2 reads each twice"),
   prove: z
     .union([z.literal("auto"), z.boolean()])
     .default("auto")
@@ -151,10 +147,6 @@ const logs = z.strictObject({
     .union([count(1_000_000), z.literal("none")])
     .default(1_000_000)
     .describe("Maximum of blocks in one query"),
-  agree: z
-    .literal([1, 2])
-    .default(1)
-    .describe("Origins that must have the same logs of a range before it is cached; 2 reads each range twice"),
   maxAddresses: count(1_000).describe("Maximum of addresses in one query"),
   maxTopics: count(1_000).describe("Maximum of topics in one position"),
   maxFilters: count(1_000).describe("Maximum of polled filters of one client"),
@@ -226,6 +218,13 @@ const finality = z.strictObject(
   removedValue("node", "it holds without finality.depth"),
 );
 
+const reads = z.strictObject({
+  agree: z
+    .literal([1, 2])
+    .default(1)
+    .describe("Origins that must return the same state, call result and logs; 2 reads each twice"),
+});
+
 const heads = z.strictObject({
   agree: z
     .union([z.literal("auto"), z.number().int().positive()])
@@ -246,6 +245,7 @@ export const chainSchema = z.strictObject({
     ),
   nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
   heads: heads.prefault({}),
+  reads: reads.prefault({}),
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
   forks: z

@@ -67,6 +67,10 @@ const REMOVED: Readonly<Record<string, string>> = {
     "askNodeNonce is removed: the pending nonce counts what was sent through forebay, and with pending.mode: node it is the node's",
   "chains.customMethods":
     "customMethods is removed: a method that forebay does not know is forwarded unchanged, and never cached",
+  "chains.state.agree":
+    "agree is removed: reads.agree holds for state, calls and logs. With 2, each of them is read from two providers",
+  "chains.logs.agree":
+    "agree is removed: reads.agree holds for state, calls and logs. With 2, each of them is read from two providers",
   "chains.state.never": "never is removed: state.follow: false reads the state of all accounts from nodes",
   "chains.simulate.enabled": "enabled is removed: forks: none executes nothing here, and forwards calls to nodes",
   "chains.simulate.compareShare":

@@ -289,6 +289,14 @@ const REMOVED: readonly { readonly chain?: string; readonly process?: string; re
     fault: "cache: unconfirmedMs is removed: with nodes of several providers, a value that no hash proves",
   },
   {
+    chain: "state: { agree: 2 }",
+    fault: "chains[0].state: agree is removed: reads.agree holds for state, calls and logs",
+  },
+  {
+    chain: "logs: { agree: 1 }",
+    fault: "chains[0].logs: agree is removed: reads.agree holds for state, calls and logs",
+  },
+  {
     chain: "pending: { askNodeNonce: true }",
     fault: "chains[0].pending: askNodeNonce is removed: the pending nonce counts what was sent",
   },

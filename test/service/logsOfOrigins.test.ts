@@ -39,7 +39,7 @@ const start = async (t: TestContext, origins: number, agree?: 1 | 2, failures = 
     nodes: nodes.map(({ url }, index) => ({ name: `node${index}`, url, priority: Math.min(index, 1) })),
     ...{ pending: { mode: "node" }, state: { follow: false } },
     upstream: { hedge: { maxShare: 0 }, timeoutMs: 5_000, breaker: { failures, openMs: OPEN_MS } },
-    ...(agree !== undefined && { logs: { agree } }),
+    ...(agree !== undefined && { reads: { agree } }),
   });
   t.after(() => service.close());
   await settled(service);
@@ -98,7 +98,7 @@ for (const { agree, calls } of [
   { agree: 2, calls: 2 },
   { agree: undefined, calls: 1 },
 ] as const) {
-  test(`with logs.agree ${agree ?? "by default"}, a range costs ${calls} calls, and no further ones once it is cached`, async (t) => {
+  test(`with reads.agree ${agree ?? "by default"}, a range costs ${calls} calls, and no further ones once it is cached`, async (t) => {
     const { service, nodes } = await start(t, 2, agree);
     assert.deepEqual(await ask(service), await truth());
     assert.deepEqual(await ask(service), await truth());

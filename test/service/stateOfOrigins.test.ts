@@ -64,7 +64,7 @@ interface Answer {
 const startRig = async (
   t: TestContext,
   origins: number,
-  { agree, ...state }: NonNullable<ServiceChain["state"]> = { agree: 2 },
+  { agree, ...state }: NonNullable<ServiceChain["state"] & ServiceChain["reads"]> = { agree: 2 },
 ) => {
   const written = new WrittenChain("prague");
   written.mine([[ALICE, 1n]]);
@@ -78,7 +78,8 @@ const startRig = async (
   const service = await createService({
     nodes: nodes.map(({ url }, priority) => ({ name: `node${priority}`, url, priority: Math.min(priority, 9) })),
     ...{ blockTimeMs: LONG_MS, forks: "prague", upstream: { hedge: { maxShare: 0 }, breaker: { openMs: 500 } } },
-    state: { source: "trace", probation: { blocks: 0, values: 0 }, waitMs: LONG_MS, ...(agree && { agree }), ...state },
+    state: { source: "trace", probation: { blocks: 0, values: 0 }, waitMs: LONG_MS, ...state },
+    ...(agree && { reads: { agree } }),
   });
   t.after(() => service.close());
   const upstreams = service.chains[0]?.upstreams;
@@ -178,7 +179,7 @@ for (const { agree, calls } of [
   { agree: 2, calls: 2 },
   { agree: undefined, calls: 1 },
 ] as const) {
-  test(`with state.agree ${agree ?? "by default"}, a read costs ${calls} calls, and none once it is cached`, async (t) => {
+  test(`with reads.agree ${agree ?? "by default"}, a read costs ${calls} calls, and none once it is cached`, async (t) => {
     const rig = await startRig(t, 3, { agree, follow: false });
     const ofCalls = rig.asked(CALL);
     await rig.call();
@@ -194,7 +195,7 @@ for (const { agree, calls } of [
   });
 }
 
-test("a known value costs no call with state.agree 2, after its first read of two origins", async (t) => {
+test("a known value costs no call with reads.agree 2, after its first read of two origins", async (t) => {
   const rig = await startRig(t, 2);
   /** Seals a block, and reads all balances. Returns the number of calls to nodes. */
   const turn = async (): Promise<number> => {

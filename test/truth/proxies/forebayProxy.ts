@@ -22,8 +22,7 @@ const configure = ({ chainId, nodeUrls, feedUrls }: ProxySetup, redisUrl: string
       // The chain is a private one: its block time and its rules are not known by its id.
       blockTimeMs: BLOCK_MS,
       forks: "prague",
-      logs: { agree: 2 },
-      state: { agree: 2 },
+      reads: { agree: 2 },
       ...(feedUrls.length > 0 && { pending: { feeds: feedUrls } }),
     },
   ],
