@@ -14,7 +14,7 @@ const HEIGHT = 40;
 const BLOCK_MS = 250;
 const RUN_MS = 4_000;
 const ASK_EVERY_MS = 25;
-const HEALTH_LIMIT_MS = 100;
+const HEALTH_LIMIT_MS = 500;
 
 interface WorldNode {
   readonly chain: BranchedChain;

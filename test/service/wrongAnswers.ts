@@ -1,18 +1,20 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { metric } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { watchHealth } from "../support/clients/watchHealth.ts";
 import type { AnswerLie } from "../support/fakes/answerLie.ts";
-import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { type Lifespan, type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { type ChainCall, createSealedChain, type SealedChain } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { answerLies } from "./answerLies.ts";
 
 const BYPASS = "x-fresh";
-const MAX_HEALTH_MS = 100;
+const MAX_HEALTH_MS = 500;
+const SLOWER_MS = 30;
 const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
 let chain: SealedChain;
@@ -86,10 +88,14 @@ interface Stage {
   readonly liar: LyingNode;
 }
 
+/** The honest node is slower, so that the other one is asked. */
+const SLOWER: Lie = { name: "slower", result: (result) => sleep(SLOWER_MS, result) };
+
 /** Starts a forebay in front of a node that will lie, and of an honest one if there are two. */
 const start = async (t: Lifespan, hasHonest: boolean): Promise<Stage> => {
   const { anvilUrl } = chain.devnet;
   const [liar, honest] = await Promise.all([startLyingNode(t, anvilUrl), startLyingNode(t, anvilUrl)]);
+  honest.lies = [SLOWER];
   const url = `${redis.url}/${databases++}`;
   const truthful = { name: "honest", url: honest.url };
   const nodes = [{ name: "liar", url: liar.url }, ...(hasHonest ? [truthful] : [])];
