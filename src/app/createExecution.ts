@@ -23,9 +23,9 @@ import type { Executor } from "../pending/execution.ts";
 import { ExecutorClient } from "../pending/executorClient.ts";
 import { createSimulator, createStateReadLimit, type Simulator } from "../simulation/simulator.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
-import { NodeState } from "../state/fetch/nodeState.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
+import { StateOfNodes } from "../state/fetch/stateOfNodes.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -78,14 +78,14 @@ const createState = ({
   stateStore,
   stated,
   telemetry,
-}: ChainExecutionOptions): NodeState => {
+}: ChainExecutionOptions): StateOfNodes => {
   const { heads } = upstreams;
   const agreed = createAgreedFetch({
     ...{ nodes: upstreams.nodes, agree: config.reads.agree, timeoutMs: FETCH_TIMEOUT_MS },
     fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
     disagreements: new Disagreements(config.name, telemetry),
   });
-  return new NodeState({
+  return new StateOfNodes({
     fetcher: new StateFetcher(agreed, createUnitsOf(config.state.units)),
     finalStore: ({ number }) => (number <= (heads.current()?.finalized?.number ?? -1n) ? stateStore : undefined),
     beginFetch: (block) => knownState()?.beginFetch(block),
@@ -148,7 +148,7 @@ type NativesAt = (timestamp: bigint) => ReturnType<typeof nativeContracts>;
 
 const createFeedExecutor = (
   { config, rules, senders, telemetry }: ChainExecutionOptions,
-  state: NodeState,
+  state: StateOfNodes,
   workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Executor => {

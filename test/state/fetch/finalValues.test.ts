@@ -4,7 +4,7 @@ import { MemoryStore } from "../../../src/cache/memoryStore.ts";
 import { StateStore, type StoredState } from "../../../src/cache/tieredStore.ts";
 import type { StateFetch } from "../../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import type { NodeStateOptions } from "../../../src/state/fetch/nodeState.ts";
+import type { StateOfNodesOptions } from "../../../src/state/fetch/stateOfNodes.ts";
 import { createNodeState } from "../../support/builders/nodeState.ts";
 import { silent } from "../../support/builders/silent.ts";
 import { createStated } from "../../support/builders/statedValues.ts";
@@ -19,7 +19,7 @@ const HINT = { calls: [{ to: ADDRESS }], stateOverrides: undefined };
 const SIGNAL = new AbortController().signal;
 
 /** A replica, which has nothing in memory. */
-const createReplica = (fetch: StateFetch, options: Pick<NodeStateOptions, "finalStore" | "beginFetch">) =>
+const createReplica = (fetch: StateFetch, options: Pick<StateOfNodesOptions, "finalStore" | "beginFetch">) =>
   createNodeState({ fetch, maxBytes: 1_000_000, ...options });
 
 const create = () => {

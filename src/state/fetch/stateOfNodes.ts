@@ -19,7 +19,7 @@ import { createPrefetch, type PredictedState, type PrefetchHint } from "./prefet
 import type { FetchedValues, StateFetcher } from "./stateFetcher.ts";
 import { blockHashCall, parseBlockHash } from "./stateRequests.ts";
 
-export interface NodeStateOptions {
+export interface StateOfNodesOptions {
   readonly fetcher: Pick<StateFetcher, "fetch">;
   /** Returns the store of the chain. Another chain may take it over. */
   readonly store: () => ValueStore;
@@ -74,14 +74,14 @@ interface InFlight {
 }
 
 /** Reads state at sealed blocks: known values, then those of the store, then nodes. Equal reads in flight are coalesced. */
-export class NodeState {
-  readonly #options: NodeStateOptions;
+export class StateOfNodes {
+  readonly #options: StateOfNodesOptions;
   readonly #blockHashes = new LRUCache<string, Hash>({ max: MAX_BLOCK_HASHES });
   /** The read that fetches a value, by the name of the value. */
   readonly #inFlight = new Map<string, InFlight>();
   readonly #planPrefetch = createPrefetch();
 
-  constructor(options: NodeStateOptions) {
+  constructor(options: StateOfNodesOptions) {
     this.#options = options;
   }
 
