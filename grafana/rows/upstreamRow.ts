@@ -86,7 +86,6 @@ export const upstreamRow: Row = {
       queries: [
         named("{{chain}} {{node}} breaker", value("max", "upstream_breaker_open", NODE, "chain", "node")),
         named("{{chain}} {{node}} hangs", value("max", "upstream_hung", NODE, "chain", "node")),
-        named("{{chain}}: all nodes are used", value("max", "upstream_all_used", CHAIN, "chain")),
         named("{{chain}} {{node}} cordoned", value("max", "upstream_cordoned", NODE, "chain", "node")),
         named("{{chain}} {{node}} rejects requests", value("max", "upstream_rejecting", NODE, "chain", "node")),
         named("{{chain}} {{node}} suspended", value("max", "upstream_suspended", NODE, "chain", "node")),

@@ -4,8 +4,8 @@ interface WatchedNode {
   readonly name: string;
   readonly available: boolean;
   readonly identity: { readonly isIdentified: boolean; readonly fault: { readonly kind: string } | undefined };
-  /** Why the node gets no requests; undefined for a node in use. */
-  readonly unusedReason: string | undefined;
+  /** `because`: why the node is not in use; undefined for a node in use. */
+  readonly state: { readonly because: string | undefined };
 }
 
 /** The parts of a chain that decide its readiness. */
@@ -62,7 +62,7 @@ const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
 /** Returns why nodes are not used, by name. */
 const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    upstreams.nodes.flatMap(({ name, unusedReason }) => (unusedReason === undefined ? [] : [[name, unusedReason]])),
+    upstreams.nodes.flatMap(({ name, state: { because } }) => (because === undefined ? [] : [[name, because]])),
   );
 
 /** The readiness of the process. A process that was ready once stays ready until it drains. */

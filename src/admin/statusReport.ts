@@ -32,7 +32,7 @@ export interface StatusChain {
       readonly name: string;
       readonly head: bigint | undefined;
       readonly available: boolean;
-      readonly unusedReason: string | undefined;
+      readonly state: { readonly because: string | undefined };
       /** `latencyMs` is 0 before the first response. */
       readonly health: { readonly latencyMs: number };
     }[];
@@ -127,14 +127,15 @@ const nodeStatus = (
   counts: StatusValues,
 ): NodeStatus[] => {
   const allCalls = sumOfValues(counts.of("upstreamCalls", chain));
-  return upstreams.nodes.map(({ name, head, available, unusedReason, health }) => {
+  return upstreams.nodes.map(({ name, head, available, state, health }) => {
+    const { because } = state;
     const valuesOf = (metric: keyof StatusMetrics) => valuesWith(counts.of(metric, chain), "node", new Set([name]));
     return {
       name,
       head: head === undefined ? null : Number(head),
       lagBlocks: head === undefined || heads === undefined ? null : Math.max(0, Number(heads.latest.number - head)),
       breakerOpen: !available,
-      ...(unusedReason !== undefined && { reason: unusedReason }),
+      ...(because !== undefined && { reason: because }),
       headsIgnored: upstreams.heads.isExcluded(name),
       latencyMs: health.latencyMs === 0 ? null : health.latencyMs,
       share: shareOf(sumOfValues(valuesOf("upstreamCalls")), allCalls),

@@ -316,16 +316,16 @@ class RunningForebay implements Forebay {
   }
 
   #setCordoned(node: UpstreamNode | undefined, isCordoned: boolean): CordonOutcome {
-    node?.setCordoned(isCordoned);
+    node?.state.cordon(isCordoned);
     return node === undefined ? "unknown" : "done";
   }
 
   /** A reload forgets which nodes were cordoned. */
   #forgetCordons(): void {
     for (const { name: chain, upstreams } of this.#chains.current) {
-      for (const node of upstreams.nodes.filter(({ isCordoned }) => isCordoned)) {
+      for (const node of upstreams.nodes.filter(({ state }) => state.isCordoned)) {
         this.#telemetry.log.warn({ chain, node: node.name }, "the reload forgets that the node was cordoned");
-        node.setCordoned(false);
+        node.state.cordon(false);
       }
     }
   }

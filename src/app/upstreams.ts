@@ -137,7 +137,9 @@ export class Upstreams implements NodeSource {
 
   /** What the usable nodes state of their data. Empty if none says it. */
   capabilities(): readonly Capabilities[] {
-    return this.nodes.flatMap(({ usable, health: { capabilities } }) => (usable && capabilities ? [capabilities] : []));
+    return this.nodes.flatMap(({ available, health: { capabilities } }) =>
+      available && capabilities ? [capabilities] : [],
+    );
   }
 
   /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */

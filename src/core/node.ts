@@ -110,6 +110,14 @@ export class UnverifiedError extends NodeError {
 /** The text of the error (503) while no node can be reached. */
 export const NO_NODE_REACHED = "no node can be reached";
 
+/** Returns the error for a client after this one of a node. It says if no node can be reached. */
+export const unreachedOr = (error: unknown, nodes: readonly Pick<Node, "use">[]): unknown => {
+  const isUnreached = error instanceof NodeError && error.kind === "unreachable" && error.reply === undefined;
+  return isUnreached && !nodes.some(({ use }) => use === "yes")
+    ? new NodeError(error.kind, error.node, NO_NODE_REACHED, { status: 503, retryAfterSeconds: 1 })
+    : error;
+};
+
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
 export interface Node extends NodeSource {
   readonly name: string;
@@ -121,16 +129,10 @@ export interface Node extends NodeSource {
   readonly maxLogRanges: number;
   /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;
-  /** True if the node is identified and not suspended. If it is not available then, that ends within seconds. */
-  readonly usable: boolean;
-  /** True if the node is usable, not rate limited, and its breaker is not open. */
+  /** The order in which nodes are tried: `spare` answers, `no` is not tried. */
+  readonly use: "yes" | "spare" | "lastResort" | "no";
+  /** The node is in use, or it is spare and no other one is in use. */
   readonly available: boolean;
-  /** The node is not used only because it rejects requests. */
-  readonly isRejecting: boolean;
-  /** The node is not used only because its units of the day are spent, and another one can be used. */
-  readonly isSpared: boolean;
-  /** The node is not available only because it closed a connection: the next request to it first checks its chain. */
-  readonly isUnchecked: boolean;
   /** Whether the operator lets the node have this method. Heads are read in any case. */
   serves(method: string): boolean;
   /** Whether the node is to be asked for this method: it has not refused it lately. */

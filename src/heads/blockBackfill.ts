@@ -1,8 +1,8 @@
 import type { RingBlock } from "../core/heads.ts";
 import { smaller } from "../ethereum/bigintOrder.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
+import { BackOff } from "../nodes/backOff.ts";
 import { readLinked, type SealedBlock } from "../nodes/blockReads.ts";
-import { Breaker } from "../nodes/nodeFailures.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { untilWrong } from "./announcedBlocks.ts";
 import { type BlockRing, RING_BLOCKS } from "./blockRing.ts";
@@ -76,7 +76,7 @@ const BUDGET_SHARE = 0.25;
 /** Fills the block ring backwards, as far as anything has needed it since the start. While the chain is idle it reads slowly, to save the nodes' requests. */
 export class BlockBackfill {
   readonly #options: BackfillOptions;
-  readonly #breakers = new Map<UpstreamNode, Breaker>();
+  readonly #breakers = new Map<UpstreamNode, BackOff>();
   /** The greatest depth that was needed. A ring that was replaced is filled down to it again. */
   #depth = START_BLOCKS;
   /** The lowest block that requests wait for. */
@@ -156,7 +156,7 @@ export class BlockBackfill {
   async #fillFrom(node: UpstreamNode, ring: BlockRing, missing: number): Promise<boolean> {
     const { canonical, signal } = this.#options;
     const breaker = this.#breakerOf(node);
-    const wanted = breaker.needsProbe ? 1 : Math.min(this.#batchOf(node, ring), missing);
+    const wanted = breaker.needsTrial ? 1 : Math.min(this.#batchOf(node, ring), missing);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;
     const top = ring.at(ring.oldest)?.parentHash ?? ZERO_HASH;
@@ -181,8 +181,8 @@ export class BlockBackfill {
     return blocks.length > 0 && canonical.fill(blocks.toReversed());
   }
 
-  #breakerOf(node: UpstreamNode): Breaker {
-    const breaker = this.#breakers.get(node) ?? new Breaker({ ...BACKOFF, nowMs: this.#options.nowMs });
+  #breakerOf(node: UpstreamNode): BackOff {
+    const breaker = this.#breakers.get(node) ?? new BackOff({ ...BACKOFF, nowMs: this.#options.nowMs });
     this.#breakers.set(node, breaker);
     return breaker;
   }

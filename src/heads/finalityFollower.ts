@@ -1,8 +1,8 @@
 import type { Clock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import { BackOff } from "../nodes/backOff.ts";
 import { blockScope, readBlock, readBlocks } from "../nodes/blockReads.ts";
-import { Breaker } from "../nodes/nodeFailures.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
 import type { CanonicalChain, Finality } from "./canonicalChain.ts";
@@ -64,7 +64,7 @@ type Tags = readonly TagResponse[];
 /** A tag for which a node was asked, with its last response. */
 interface AskedTag {
   readonly tag: Tag;
-  readonly breaker: Breaker;
+  readonly breaker: BackOff;
   last: TagResponse;
 }
 
@@ -194,7 +194,7 @@ export class FinalityFollower {
     let asked = this.#asked.get(node);
     if (asked === undefined) {
       const nowMs = () => clock.nowMs();
-      asked = TAGS.map((tag) => ({ tag, breaker: new Breaker({ ...BACKOFF, nowMs }), last: undefined }));
+      asked = TAGS.map((tag) => ({ tag, breaker: new BackOff({ ...BACKOFF, nowMs }), last: undefined }));
       this.#asked.set(node, asked);
     }
     const due = asked.filter(({ breaker }) => breaker.available);

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
+import { BackOff } from "../nodes/backOff.ts";
 import { parseSealedBlock, readBlock, type SealedBlock } from "../nodes/blockReads.ts";
-import { Breaker } from "../nodes/nodeFailures.ts";
 import { NodeSubscription } from "../nodes/nodeSubscription.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { HeadReporter } from "./headReporter.ts";
@@ -87,12 +87,12 @@ export class FollowedNode {
   #polls = 0;
   /** The newest poll that was answered. */
   #answered = 0;
-  readonly #breaker: Breaker;
+  readonly #breaker: BackOff;
 
   constructor(node: UpstreamNode, options: FollowedNodeOptions) {
     this.node = node;
     this.#options = options;
-    this.#breaker = new Breaker({ ...BACKOFF, nowMs: () => options.clock.nowMs() });
+    this.#breaker = new BackOff({ ...BACKOFF, nowMs: () => options.clock.nowMs() });
   }
 
   /** Follows the node until the signal is aborted. */
@@ -143,9 +143,9 @@ export class FollowedNode {
   async #pollOnSchedule(): Promise<void> {
     const { clock, signal, activity } = this.#options;
     while (!signal.aborted) {
-      const { identity, isSpared } = this.node;
+      const { identity, isResting } = this.node;
       // The heads of a node that is not used do not count, and each poll costs units.
-      const waitMs = identity.isIdentified && !isSpared ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
+      const waitMs = identity.isIdentified && !isResting ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
       if (waitMs > 0) {
         await activity.pause(waitMs);
       } else {

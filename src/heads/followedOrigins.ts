@@ -203,7 +203,7 @@ export class FollowedOrigins {
   /** Returns one node of each origin that can be connected to and whose head links to the ring, with or without a vote. */
   reporters(): readonly UpstreamNode[] {
     const linked = this.#voting().filter(
-      ({ node, chain }) => node.isConnectable && !node.isSpared && chain !== undefined,
+      ({ node, chain }) => node.isConnectable && !node.isResting && chain !== undefined,
     );
     return [...new Map(linked.toReversed().map(({ node }) => [node.origin, node])).values()];
   }

@@ -5,8 +5,6 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** A node this far behind the served head is logged. The alert ForebayNodeLag has the same limit. */
 const LAGGING_SECONDS = 30;
-/** A node this far behind, in blocks and in seconds, may have too much load. Another node may announce a block a little earlier. */
-const OVERLOADED = { blocks: 2, seconds: 2 };
 
 /** Sets the metrics and writes the log lines of one chain's heads. */
 export class HeadReporter {
@@ -46,15 +44,12 @@ export class HeadReporter {
     const chain = this.#chain;
     const metrics = this.#metrics;
     for (const node of nodes) {
-      const { name, head, isSpared } = node;
-      // The heads of a spared node are not read.
-      const lag = head === undefined || isSpared ? 0 : Math.max(0, Number(newest.number - head));
+      const { name, head, isResting } = node;
+      // The heads of a node whose units are spent are not read.
+      const lag = head === undefined || isResting ? 0 : Math.max(0, Number(newest.number - head));
       const lagSeconds = (lag * blockTimeMs) / 1_000;
       metrics.upstreamLagSeconds.set({ chain, node: name }, lagSeconds);
       this.#logLag(name, lag, lagSeconds);
-      if (lag >= OVERLOADED.blocks && lagSeconds >= OVERLOADED.seconds) {
-        node.recordLag();
-      }
     }
   }
 

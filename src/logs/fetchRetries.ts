@@ -46,13 +46,6 @@ export class FailedNodes {
     this.#errors.set(node, error);
   }
 
-  /** Whether a node that cannot be used yet should be waited for. It should not if something else can be tried at once. */
-  get isWaitUseful(): boolean {
-    const errors = [...this.#errors.values()];
-    const isNextRound = this.#retries.hasNext && errors.some(isTransient);
-    return !isNextRound && !errors.some(needsOtherView);
-  }
-
   /**
    * Starts the next round, with the nodes whose errors are transient. If no node was tried, `isExpected` decides.
    * Returns the delay before the round, or undefined if there is no node to try, or after the last round.
@@ -86,6 +79,3 @@ const isPruned = (error: unknown): error is NodeError =>
 
 /** Whether the cause may be gone in another round over all nodes. */
 const isTransient = (error: unknown): boolean => ruleOf(error)?.logs === "nextRound";
-
-/** Whether the range is retried in a new view. */
-const needsOtherView = (error: unknown): boolean => ruleOf(error)?.view === "waitForView";

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
-import { NO_NODE_REACHED, type Node, NodeError } from "../core/node.ts";
+import { NO_NODE_REACHED, type Node, NodeError, unreachedOr } from "../core/node.ts";
 import { PRUNED_CODE } from "../core/retryPolicy.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
@@ -37,7 +37,7 @@ export class RangeNodes {
       }
       const delayMs = failed.startRound(() => this.#isExpected(range));
       if (delayMs === undefined) {
-        throw failed.mainError ?? this.#noNode(range);
+        throw unreachedOr(failed.mainError, this.#options.nodes) ?? this.#noNode(range);
       }
       await clock.sleep(delayMs, owner.signal);
       owner.signal.throwIfAborted();
@@ -45,9 +45,7 @@ export class RangeNodes {
   }
 
   /**
-   * Chooses the node for a fetch range among those that have its blocks and have not failed in this round. A node that is
-   * suspended or of another chain is not waited for: that may last longer than the request. One whose chain is to be checked again
-   * is chosen if no other one is available: the request checks it.
+   * Chooses the node for a fetch range among those that have its blocks and have not failed in this round, by their use.
    * A later tier is chosen only if no node of an earlier one is available. It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
    */
   #choose(range: FetchRange, filterHash: string, failed: FailedNodes): Choice<Node> {
@@ -55,18 +53,11 @@ export class RangeNodes {
     const untried = (range.node === undefined ? nodes : [range.node]).filter(
       (node) => isEligible(node, range) && node.serves("eth_getLogs") && !failed.has(node) && hasBlocks(node, range),
     );
-    const able = untried.filter(mayAnswer);
-    if (able.length === 0) {
-      // A node that rejects requests decides whether it is tried: it may have recovered.
-      return untried.find(({ isSpared }) => isSpared) ?? untried.find(({ isRejecting }) => isRejecting) ?? "none";
-    }
-    const accepting = able.filter((node) => node.accepts("eth_getLogs"));
-    const candidates = accepting.length > 0 ? accepting : able;
-    const checked = candidates.filter((node) => node.available);
-    const ready = checked.length > 0 ? checked : candidates.filter((node) => node.isUnchecked);
+    const accepting = untried.filter((node) => node.accepts("eth_getLogs"));
+    const ready = bestUsed(accepting.length > 0 ? accepting : untried);
     const others = ready.filter((node) => node !== range.avoided);
     const available = firstTier(others.length > 0 ? others : ready);
-    if (available.length === 0 && !failed.isWaitUseful) {
+    if (available.length === 0) {
       return "none";
     }
     const size = (node: Node) => Math.min(this.#limits.blocks(node, filterHash), blocksOf(range));
@@ -108,7 +99,13 @@ export class RangeNodes {
 const isEligible = ({ origin, available }: Node, { comparedOrigin }: FetchRange): boolean =>
   comparedOrigin === undefined || (origin !== comparedOrigin && available);
 
-const mayAnswer = ({ usable, isUnchecked }: Node): boolean => usable || isUnchecked;
+const mayAnswer = ({ use }: Node): boolean => use !== "no";
+
+/** The nodes that are tried first: those in use, else spare ones, else those of the last resort. */
+const bestUsed = (nodes: readonly Node[]): readonly Node[] => {
+  const use = (["yes", "spare", "lastResort"] as const).find((each) => nodes.some((node) => node.use === each));
+  return nodes.filter((node) => node.use === use);
+};
 
 const hasBlocks = ({ oldest, head }: Node, { from, to }: FetchRange): boolean =>
   oldest <= from && head !== undefined && head >= to;

@@ -4,7 +4,7 @@ import { type Node, NodeError } from "../core/node.ts";
 import { formatQuantity, type Hash, isData, isHash, isQuantity, parseData, type Quantity } from "../ethereum/hex.ts";
 import { asText } from "../json/jsonBytes.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
-import type { Breaker } from "./nodeFailures.ts";
+import type { BackOff } from "./backOff.ts";
 
 /** A sealed block for the block ring, which stores `header` for its newest blocks only. */
 export interface SealedBlock {
@@ -115,7 +115,7 @@ export const readBlocks = async (
  * After errors it reads none for a while, and then only the first one.
  */
 export const readLinked = async (
-  node: Pick<Node, "batch"> & { readonly linkReads: Breaker },
+  node: Pick<Node, "batch"> & { readonly linkReads: BackOff },
   { from, to }: { readonly from: bigint; readonly to: bigint },
   top: Hash,
   signal: AbortSignal,
@@ -124,7 +124,7 @@ export const readLinked = async (
   if (!linkReads.available) {
     return [];
   }
-  const count = linkReads.needsProbe ? 1 : Number(to - from) + 1;
+  const count = linkReads.needsTrial ? 1 : Number(to - from) + 1;
   const numbers = Array.from({ length: count }, (_, index) => to - BigInt(index));
   linkReads.begin();
   const blocks = await readBlocks(node, numbers, headScope(signal));

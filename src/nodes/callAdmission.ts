@@ -4,6 +4,7 @@ import { NodeError } from "../core/node.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
+import type { NodeState } from "./nodeState.ts";
 
 /** A limit that was lowered is lowered again only after this time: the requests in flight show nothing new. */
 const LOWERED_MS = 1_000;
@@ -199,11 +200,16 @@ export class CallBudget {
   readonly #msPerCall: number;
   /** Undefined without a limit. */
   readonly #calls: TokenBucket | undefined;
+  readonly #state: Pick<NodeState, "pauseMs">;
   #refilledMs: number;
-  #pausedUntilMs = Number.NEGATIVE_INFINITY;
 
   /** There is no limit if `requestsPerSecond` is undefined. */
-  constructor(requestsPerSecond: number | undefined, nowMs: () => number = () => performance.now()) {
+  constructor(
+    requestsPerSecond: number | undefined,
+    state: Pick<NodeState, "pauseMs">,
+    nowMs: () => number = () => performance.now(),
+  ) {
+    this.#state = state;
     const burst = Math.max(1, requestsPerSecond ?? 0);
     this.#nowMs = nowMs;
     this.#refilledMs = nowMs();
@@ -216,10 +222,6 @@ export class CallBudget {
     return this.#delayMs(1);
   }
 
-  get paused(): boolean {
-    return this.#nowMs() < this.#pausedUntilMs;
-  }
-
   /** Takes calls out of the budget and returns the milliseconds to wait before they may be sent. */
   take(calls: number): number {
     const delayMs = this.#delayMs(calls);
@@ -227,14 +229,9 @@ export class CallBudget {
     return delayMs;
   }
 
-  /** Pauses all calls, because the node limits the rate. */
-  pause(forMs: number): void {
-    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#nowMs() + forMs);
-  }
-
   #delayMs(calls: number): number {
     const nowMs = this.#nowMs();
-    const pauseMs = Math.max(0, this.#pausedUntilMs - nowMs);
+    const { pauseMs } = this.#state;
     if (this.#calls === undefined) {
       return pauseMs;
     }

@@ -3,8 +3,8 @@ import type { CallBudget, RequestLimit } from "./callAdmission.ts";
 import { isFault } from "./errorKind.ts";
 import { Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall, WaitingCalls } from "./exchange.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
-import type { Breaker } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
+import type { NodeState } from "./nodeState.ts";
 
 /** A refusal is forgotten after this time, because only one machine of several may have refused. */
 const REFUSED_MS = 600_000;
@@ -72,7 +72,7 @@ export class BatchLimit {
 /** The parts of one node that its HTTP requests change. */
 export interface BatcherParts {
   readonly endpoint: Pick<NodeEndpoint, "call" | "batch">;
-  readonly breaker: Breaker;
+  readonly state: Pick<NodeState, "begin" | "ended">;
   readonly budget: CallBudget;
   readonly health: NodeHealth;
   /** HTTP requests in flight. Above it, the calls of clients wait. */
@@ -179,20 +179,16 @@ export class CallBatcher implements ExchangeOwner {
     }
   };
 
-  /** `fault`: the node's. All calls of an HTTP request count as one for the breaker and the averages. */
-  onEnd(end: ExchangeEnd, durationMs: number): void {
-    const { breaker, requestLimit, health } = this.#parts;
+  /** `fault`: the node's. All calls of an HTTP request count as one for the state and the averages. */
+  onEnd(end: ExchangeEnd, startMs: number, isHeadRead: boolean): void {
+    const { state, requestLimit, health } = this.#parts;
     this.#inFlight--;
-    if (end === "abandoned") {
-      breaker.release();
-    } else {
-      if (end === "fault") {
-        breaker.failed();
-      } else {
-        breaker.succeeded();
-        requestLimit.recordResponse();
-      }
-      health.recordRequest(durationMs, end === "fault");
+    state.ended(end, startMs, isHeadRead);
+    if (end !== "abandoned") {
+      health.recordRequest(performance.now() - startMs, end === "fault");
+    }
+    if (end === "response") {
+      requestLimit.recordResponse();
     }
     if (this.#waiting.size > 0) {
       setImmediate(() => this.#startWaiting());
@@ -250,9 +246,9 @@ export class CallBatcher implements ExchangeOwner {
   }
 
   #start(calls: readonly SentCall[], lateMs?: number): void {
-    const { endpoint, breaker } = this.#parts;
+    const { endpoint, state } = this.#parts;
     this.#inFlight++;
-    breaker.begin();
+    state.begin();
     new Exchange(calls, endpoint, this).start(lateMs);
   }
 }

@@ -32,6 +32,8 @@ export class SentCall {
   /** The caller rejects a result that is not one JSON value. */
   readonly isCheckedLater: boolean;
   readonly startMs = performance.now();
+  /** When the HTTP request that it is in was sent. */
+  sentMs = this.startMs;
   readonly #onComplete: OnComplete;
   readonly #onAbort = (): void => this.#cancel(isTimeout(abortReason(this.scope)) ? "timeout" : "disconnected");
   readonly #timer: NodeJS.Timeout | undefined;
@@ -179,7 +181,7 @@ export interface ExchangeOwner {
   /** The node answered no call of a batch. */
   onBatchError(calls: readonly SentCall[], error: NodeError, batchSize: number): void;
   /** Called once, before the calls are completed. */
-  onEnd(end: ExchangeEnd, durationMs: number): void;
+  onEnd(end: ExchangeEnd, startMs: number, isHeadRead: boolean): void;
 }
 
 /** One HTTP request to a node, with the calls that wait for its response. Each call ends at its own deadline. */
@@ -205,6 +207,7 @@ export class Exchange implements CallCarrier {
     const calls = this.#calls;
     for (const call of calls) {
       call.attach(this);
+      call.sentMs = this.#startMs;
     }
     const [first] = calls;
     if (first !== undefined && calls.length === 1) {
@@ -265,7 +268,7 @@ export class Exchange implements CallCarrier {
   #end(end: ExchangeEnd): void {
     this.#isEnded = true;
     clearTimeout(this.#timer);
-    this.#owner.onEnd(end, performance.now() - this.#startMs);
+    this.#owner.onEnd(end, this.#startMs, this.#calls[0]?.scope.isHeadRead === true);
   }
 
   #abortAtDeadline(): void {

@@ -52,7 +52,7 @@ interface Batch {
 
 /** The nodes that may get all of these calls. */
 const nodesFor = (nodes: readonly UpstreamNode[], calls: readonly Call[]): readonly UpstreamNode[] =>
-  nodes.filter((node) => !node.isCordoned && calls.every(({ method }) => node.serves(method)));
+  nodes.filter((node) => !node.state.isCordoned && calls.every(({ method }) => node.serves(method)));
 
 /**
  * Sends the calls to one node after another until one answers all. The node with the fewest failures counts. A node that has

@@ -10,8 +10,8 @@ import { isEmpty } from "../verification/responseBlock.ts";
 import { hasReached, isOnSameBranch } from "./branchCheck.ts";
 import { isRetryable, isTransient } from "./errorKind.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
-import { isRefusal } from "./nodeRefusals.ts";
 import { NodeSelection, neededBlock } from "./nodeSelection.ts";
+import { isRefusal } from "./nodeState.ts";
 import { RetryBudget } from "./retryBudget.ts";
 import { publicNodes, sendToNodes } from "./sendToNodes.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -44,7 +44,7 @@ export class NodePool implements NodeSource {
   ) {
     this.#chain = chain;
     this.#metrics = telemetry.metrics;
-    this.#selection = new NodeSelection(chain, nodes, telemetry);
+    this.#selection = new NodeSelection(nodes);
     this.#attempts = attempts;
     this.#clock = clock;
     this.#budget = new RetryBudget(clock);
@@ -61,7 +61,7 @@ export class NodePool implements NodeSource {
     const inUse = this.#selection.rank(request, context.view);
     const ranked = isForAll ? publicNodes(inUse) : inUse;
     // A write is sent once, so that it is no trial.
-    const trusted = ranked.filter(({ needsTrial }) => !needsTrial);
+    const trusted = ranked.filter(({ state }) => !state.needsTrial);
     const all = isForAll ? trusted.filter(({ available }) => available) : [];
     if (all.length > 0) {
       return sendToNodes(all, {
@@ -104,7 +104,7 @@ export class NodePool implements NodeSource {
   async #readAgain(read: PoolRead): Promise<RpcResponse> {
     const { request, context } = read;
     while (read.mayTryAgain) {
-      const choice = read.choose(this.#selection.rank(request, context.view, true));
+      const choice = read.choose(this.#selection.rank(request, context.view));
       if (!choice || !this.#mayRetry(read.attempts) || !(await this.#prepareRetry(choice, read.attempts, context))) {
         break;
       }
@@ -324,7 +324,7 @@ class PoolRead {
   #recordDifference(node: UpstreamNode, error: NodeError, { block: answered }: RpcResponse): void {
     const { block = answered, method } = this.request;
     if (retryCause(error) !== "prunedData") {
-      node.recordDifference(error, method);
+      node.state.methodFailed(error, method);
     } else if (block !== undefined) {
       node.recordPruned(method, block.number);
     }

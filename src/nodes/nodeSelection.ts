@@ -1,12 +1,12 @@
 import type { Heads } from "../core/heads.ts";
-import { NO_NODE_REACHED, NodeError } from "../core/node.ts";
+import { unreachedOr } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
 import { hasReached, isOnSameBranch } from "./branchCheck.ts";
 import { type DataResource, resourceOf } from "./nodeCapabilities.ts";
+import type { Use } from "./nodeState.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** A failed request costs a client about as much time as this many successful ones. */
@@ -26,17 +26,10 @@ const cost = ({ health }: UpstreamNode, bestHead: bigint): number => {
 export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): RpcRequest["block"] =>
   block ?? (RETENTION[retention].boundTo === "view" ? heads.latest : undefined);
 
-/** Returns the rank of a node's group; groups with lower ranks are tried first. */
-const groupOf = (
-  node: UpstreamNode,
-  block: RpcRequest["block"],
-  heads: Heads,
-  { isAllUsed, resource }: Required<Pick<RankOptions, "isAllUsed" | "resource">>,
-): number => {
-  if (!node.available && !(isAllUsed && node.isFailing)) {
-    // The last resort: a chain's only node gets requests even while its breaker is open.
-    return 3;
-  }
+const USE_RANKS: Readonly<Record<Use, number>> = { yes: 0, spare: 1, lastResort: 2, no: 3 };
+
+/** Returns the rank of a node by the data that it has. */
+const dataRank = (node: UpstreamNode, block: RpcRequest["block"], heads: Heads, resource: DataResource): number => {
   if (!hasReached(node.health, block) || !isOnSameBranch(node.health, heads)) {
     return 2;
   }
@@ -44,8 +37,6 @@ const groupOf = (
 };
 
 export interface RankOptions {
-  /** Nodes that fail or hang count as available. */
-  readonly isAllUsed?: boolean;
   /** The kind of data that the request needs. Default: state. */
   readonly resource?: DataResource;
   readonly avoidedOrigins?: readonly string[] | undefined;
@@ -55,15 +46,20 @@ const hasTiers = ([first, ...others]: readonly UpstreamNode[]): boolean =>
   others.some(({ priority }) => priority !== first?.priority);
 
 /**
- * Orders nodes for a request. With `isAllUsed`, nodes that fail or hang count as available. Nodes that have the block and are on
- * the view's branch come first, those of avoided origins after others, then by tier. With several tiers, nodes with room precede
- * full ones. Then follow nodes that need a trial. Nodes of one group and tier are ordered by latency, load, errors and lag.
+ * Orders nodes for a request by these, one after the other:
+ * - their use
+ * - whether they have the block and are on the view's branch
+ * - whether their origin is avoided
+ * - with several tiers, whether they have room
+ * - their tier
+ * - whether they need a trial
+ * - latency, load, errors and lag
  */
 export const rankNodes = (
   nodes: readonly UpstreamNode[],
   block: RpcRequest["block"],
   heads: Heads,
-  { isAllUsed = false, resource = "state", avoidedOrigins = NONE }: RankOptions = {},
+  { resource = "state", avoidedOrigins = NONE }: RankOptions = {},
 ): readonly UpstreamNode[] => {
   if (nodes.length <= 1) {
     return nodes;
@@ -73,34 +69,27 @@ export const rankNodes = (
   return nodes
     .map((node) => ({
       node,
-      group: groupOf(node, block, heads, { isAllUsed, resource }),
+      use: USE_RANKS[node.use],
+      data: dataRank(node, block, heads, resource),
       avoided: avoidedOrigins.indexOf(node.origin),
       full: isTiered && node.isFull ? 1 : 0,
+      trial: node.state.needsTrial ? 0 : 1,
       cost: cost(node, bestHead),
     }))
     .sort(
       (a, b) =>
-        a.group - b.group ||
+        a.use - b.use ||
+        a.data - b.data ||
         a.avoided - b.avoided ||
         a.full - b.full ||
         a.node.priority - b.node.priority ||
-        Number(b.node.needsTrial) - Number(a.node.needsTrial) ||
+        a.trial - b.trial ||
         a.cost - b.cost,
     )
     .map(({ node }) => node);
 };
 
-/** Whether the node may get requests of clients. */
-const isInUse = ({ identity, isCordoned }: UpstreamNode): boolean => identity.isIdentified && !isCordoned;
-
-/** Whether most of several nodes fail or hang. The others would then get a multiple of their load. */
-const isMostFailing = (nodes: readonly UpstreamNode[]): boolean => {
-  let failing = 0;
-  for (const node of nodes) {
-    failing += node.isFailing ? 1 : 0;
-  }
-  return failing > 1 && failing * 2 > nodes.length;
-};
+const isInUse = ({ use }: UpstreamNode): boolean => use !== "no";
 
 /** Puts nodes that have refused the method last: they may accept it again, and the other nodes may fail. */
 const acceptingFirst = (nodes: readonly UpstreamNode[], method: string): readonly UpstreamNode[] =>
@@ -110,22 +99,14 @@ const acceptingFirst = (nodes: readonly UpstreamNode[], method: string): readonl
 
 /** Selects the nodes of a chain that may get a request, the best first. */
 export class NodeSelection {
-  readonly #chain: string;
   readonly #nodes: readonly UpstreamNode[];
-  readonly #telemetry: Telemetry;
-  #isAllUsed = false;
 
-  constructor(chain: string, nodes: readonly UpstreamNode[], telemetry: Telemetry) {
-    this.#chain = chain;
+  constructor(nodes: readonly UpstreamNode[]) {
     this.#nodes = nodes;
-    this.#telemetry = telemetry;
   }
 
-  /**
-   * Returns the nodes that may get the request, in the order in which they are tried. Throws RpcError if no node may ever get it.
-   * `isRetry`: nodes that fail or hang follow all others, because only the first retry of a read is free.
-   */
-  rank(request: RpcRequest, { heads }: View, isRetry = false): readonly UpstreamNode[] {
+  /** Returns the nodes that may get the request, in the order in which they are tried. Throws RpcError if no node may ever get it. */
+  rank(request: RpcRequest, { heads }: View): readonly UpstreamNode[] {
     const { onlyNode, method, excludedOrigins, avoidedOrigins } = request;
     if (request.write && onlyNode !== undefined && this.#nodes.every(({ name }) => name !== onlyNode)) {
       throw new RpcError(CODES.SERVER, "filter not found");
@@ -135,10 +116,8 @@ export class NodeSelection {
       return inUse.filter(({ name }) => name === onlyNode);
     }
     const serving = inUse.every((node) => node.serves(method)) ? inUse : inUse.filter((node) => node.serves(method));
-    const isAllUsed = this.#updateAllUsed(inUse);
     const allowed = excludedOrigins ? serving.filter(({ origin }) => !excludedOrigins.includes(origin)) : serving;
     const ranked = rankNodes(allowed, neededBlock(request, heads), heads, {
-      isAllUsed: isAllUsed && !isRetry,
       resource: resourceOf(method),
       avoidedOrigins,
     });
@@ -147,10 +126,7 @@ export class NodeSelection {
 
   /** Returns the error for a client after this one of a node: if no node can be reached, it says so. */
   errorFor(error: unknown): unknown {
-    const isUnreached = error instanceof NodeError && error.kind === "unreachable" && error.reply === undefined;
-    return isUnreached && !this.#nodes.some(({ available }) => available)
-      ? new NodeError(error.kind, error.node, NO_NODE_REACHED, { status: 503, retryAfterSeconds: 1 })
-      : error;
+    return unreachedOr(error, this.#nodes);
   }
 
   /** Returns the nodes that may get requests of clients. Throws RpcError if none may get the method, or if all are cordoned. */
@@ -163,22 +139,9 @@ export class NodeSelection {
       );
     }
     const inUse = nodes.every(isInUse) ? nodes : nodes.filter(isInUse);
-    if (inUse.length === 0 && nodes.some(({ isCordoned }) => isCordoned)) {
+    if (inUse.length === 0 && nodes.some(({ state }) => state.isCordoned)) {
       throw unavailable("no node can be used: they are cordoned");
     }
     return inUse;
-  }
-
-  /** Returns whether most nodes fail or hang, so that all are used, and logs a change. */
-  #updateAllUsed(nodes: readonly UpstreamNode[]): boolean {
-    const isAllUsed = isMostFailing(nodes);
-    if (isAllUsed !== this.#isAllUsed) {
-      this.#isAllUsed = isAllUsed;
-      const { log, metrics } = this.#telemetry;
-      const chain = this.#chain;
-      metrics.upstreamAllUsed.set({ chain }, isAllUsed ? 1 : 0);
-      log.warn({ chain }, isAllUsed ? "most nodes fail or hang: all of them are used" : "most nodes work again");
-    }
-    return isAllUsed;
   }
 }

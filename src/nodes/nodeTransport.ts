@@ -12,18 +12,17 @@ import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts
 import type { IdentityGate } from "./identityGate.ts";
 import type { BatchOptions, NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
-import { NodeFailures, type OwnCallOutcome } from "./nodeFailures.ts";
 import { NodeHealth } from "./nodeHealth.ts";
+import type { NodeState, OwnCallOutcome } from "./nodeState.ts";
 
 /** The parts of the node that its transport uses. */
 interface TransportParts {
   readonly identity: IdentityGate;
   /** Whether the operator lets the node have this method. */
   serves(method: string): boolean;
+  readonly state: NodeState;
   /** Whether another node can answer. */
   hasOther(): boolean;
-  /** Called with the error of each call. */
-  onError(error: NodeError, method: string | undefined): void;
 }
 
 export interface CallOptions {
@@ -45,9 +44,6 @@ const OWN_READ = createCall("eth_getBalance", [`0x${"0".repeat(40)}`, "latest"])
 const OWN_HEAD_READ = createCall("eth_getBlockByNumber", ["latest", false]);
 const OWN_CALL_MS = 5_000;
 
-/** The pause after a rate limit without Retry-After. */
-const DEFAULT_PAUSE_MS = 1000;
-
 /** One connection in 16 is left for forebay's own requests, so that heads are read while clients wait. */
 const requestsOfClients = (concurrency: number): number => Math.max(1, concurrency - Math.ceil(concurrency / 16));
 
@@ -59,17 +55,15 @@ const isAnswer = (outcome: NodeCallOutcome): boolean =>
 const hasRoom = ({ memory }: CallScope, outcome: NodeCallOutcome): boolean =>
   outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome) !== false;
 
-/** Sends calls to one node within its budget, over HTTP. Each outcome updates breaker, metrics and health. */
+/** Sends calls to one node within its budget, over HTTP. Each outcome updates state, metrics and health. */
 export class NodeTransport {
   readonly name: string;
   readonly health: NodeHealth;
   readonly #parts: TransportParts;
-  readonly #telemetry: Telemetry;
   readonly #labels: NodeLabels;
   /** Whether a method may share an HTTP request with others. */
   readonly #isQuick: (method: string) => boolean;
   readonly #budget: CallBudget;
-  readonly #failures: NodeFailures;
   readonly #endpoint: NodeEndpoint;
   readonly #requestLimit: RequestLimit;
   readonly #batcher: CallBatcher;
@@ -81,25 +75,21 @@ export class NodeTransport {
     const { chain, maxWaitMs = DEFAULT_MAX_WAIT_MS, isQuick } = options;
     this.name = name;
     this.#parts = parts;
-    this.#telemetry = telemetry;
     this.#labels = { chain, node: name };
     // A call that shares no request waits for none.
     this.#isQuick = (maxCalls === 1 ? undefined : isQuick) ?? (() => false);
     this.health = new NodeHealth(this.#labels, telemetry.metrics, { ...options, budget: config.budget });
-    this.#budget = new CallBudget(config.requestsPerSecond);
-    const { host } = new URL(config.url);
-    const sendOwnCall = () => this.sendOwnCall();
-    this.#failures = new NodeFailures({ labels: this.#labels, host, sendOwnCall }, options.breaker, telemetry);
+    this.#budget = new CallBudget(config.requestsPerSecond, parts.state);
     this.#endpoint = new NodeEndpoint(config, options, {
       hasOther: () => parts.hasOther(),
-      onRetryAfter: (seconds) => this.#budget.pause(seconds * 1000),
+      onRetryAfter: (seconds) => parts.state.pause(seconds * 1000),
       onLost: () => parts.identity.requireCheck(),
       onHang: (isHung) => this.#onHang(isHung),
     });
     this.#requestLimit = new RequestLimit(requestsOfClients(concurrency));
     this.#batcher = new CallBatcher({
       endpoint: this.#endpoint,
-      breaker: this.#failures.breaker,
+      state: parts.state,
       budget: this.#budget,
       health: this.health,
       requestLimit: this.#requestLimit,
@@ -110,20 +100,10 @@ export class NodeTransport {
   }
 
   #onHang(isHung: boolean): void {
-    const { log, metrics } = this.#telemetry;
-    metrics.upstreamHung.set(this.#labels, isHung ? 1 : 0);
-    log.warn(
-      this.#labels,
-      isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again",
-    );
+    this.#parts.state.hung(isHung);
     if (isHung && this.#parts.hasOther()) {
       this.#batcher.failWaiting(this.#endpoint.errors.create("timeout", "the node does not respond"));
     }
-  }
-
-  /** True if the breaker is not open and the node did not ask for a pause. */
-  get isReady(): boolean {
-    return !this.#failures.isOut && !this.#budget.paused;
   }
 
   /** True if a further call would wait, for one of the calls in flight or for the budget of calls. */
@@ -131,27 +111,8 @@ export class NodeTransport {
     return this.#batcher.isFull || this.#budget.delayMs > 0;
   }
 
-  /** The breaker is open. */
-  get isBroken(): boolean {
-    return this.#failures.isOut;
-  }
-
-  /** Records a sign that the node has too much load. It then gets fewer requests at once. */
-  recordOverload(): void {
-    this.#requestLimit.recordOverload(this.#batcher.inFlight);
-  }
-
-  /** Why the node gets no requests; undefined if it does. */
-  get unusedReason(): string | undefined {
-    return this.#failures.reason ?? (this.#budget.paused ? "it limits the rate" : undefined);
-  }
-
   get isConnectable(): boolean {
     return this.#endpoint.isConnectable;
-  }
-
-  get isHung(): boolean {
-    return this.#endpoint.isHung;
   }
 
   /** Sends one call when the budget allows it, after the check of the node's chain if one is required. */
@@ -298,29 +259,27 @@ export class NodeTransport {
   }
 
   #complete(sent: SentCall, outcome: NodeCallOutcome | CancelReason): NodeCallOutcome {
-    const { call, scope, startMs } = sent;
+    const { scope } = sent;
     const isCancelled = typeof outcome === "string";
     const final = isCancelled ? this.#cancelError(outcome, sent) : outcome;
     this.health.endCall();
     this.#permits.end(scope, !isCancelled && isAnswer(final));
     if (outcome !== "disconnected") {
-      this.#countOutcome(call, final, startMs);
+      this.#countOutcome(sent, final);
     }
     return hasRoom(scope, final) ? final : this.#endpoint.errors.overBudget();
   }
 
-  #countOutcome(call: Call, outcome: NodeCallOutcome, startMs: number): void {
-    const isError = outcome instanceof NodeError;
-    this.health.countOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
-    if (!isError) {
+  #countOutcome({ call: { method }, startMs, sentMs }: SentCall, outcome: NodeCallOutcome): void {
+    const error = outcome instanceof NodeError ? outcome : undefined;
+    this.health.countOutcome(error?.kind ?? "ok", performance.now() - startMs);
+    this.#parts.state.called(error, method, sentMs);
+    if (error === undefined) {
       return;
     }
-    this.health.recordError(outcome);
-    this.#failures.recordError(outcome);
-    if (outcome.kind === "rateLimited") {
-      this.recordOverload();
-      this.#budget.pause(DEFAULT_PAUSE_MS);
+    this.health.recordError(error);
+    if (error.kind === "rateLimited") {
+      this.#requestLimit.recordOverload(this.#batcher.inFlight);
     }
-    this.#parts.onError(outcome, call.method);
   }
 }

@@ -5,14 +5,14 @@ import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
+import { BackOff } from "./backOff.ts";
 import { isClientFault } from "./errorKind.ts";
 import { IdentityGate, type IdentityResult } from "./identityGate.ts";
 import { type Capabilities, resourceOf } from "./nodeCapabilities.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
-import { Breaker, WrongAnswers } from "./nodeFailures.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
-import { NodeRefusals } from "./nodeRefusals.ts";
 import { NodeRequests } from "./nodeRequests.ts";
+import { NodeState, type Use } from "./nodeState.ts";
 import { type CallOptions, NodeTransport } from "./nodeTransport.ts";
 
 /** What the nodes of one chain share. */
@@ -41,18 +41,17 @@ export class UpstreamNode implements Node {
   readonly health: NodeHealth;
   /** Whether the node serves the chain. Until it does, only `probe` sends requests. */
   readonly identity: IdentityGate;
+  /** Whether the node is asked now, and why not. */
+  readonly state: NodeState;
   /** The back-off of reads of linked blocks. */
-  readonly linkReads: Breaker = new Breaker(LINK_READS);
+  readonly linkReads: BackOff = new BackOff(LINK_READS);
   readonly #telemetry: Telemetry;
   readonly #labels: NodeLabels;
   readonly #peers: () => readonly UpstreamNode[];
-  readonly #wrongAnswers: WrongAnswers;
-  readonly #refusals: NodeRefusals;
   readonly #transport: NodeTransport;
   readonly #requests: NodeRequests;
   /** Undefined if the node may get every method. */
   readonly #serves: ((method: string) => boolean) | undefined;
-  #isCordoned = false;
 
   constructor(config: NodeConfig, options: NodeOptions, telemetry: Telemetry) {
     const { name, methods } = config;
@@ -68,13 +67,11 @@ export class UpstreamNode implements Node {
     this.#labels = { chain, node: name };
     this.#peers = peers ?? (() => [this]);
     this.#serves = createMethodRules({ allow: methods?.only, deny: methods?.never });
-    this.#wrongAnswers = new WrongAnswers(this.#labels, telemetry);
     this.identity = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
-    this.#refusals = new NodeRefusals(
+    this.state = new NodeState(
       {
-        ...{ labels: this.#labels, host },
+        ...{ labels: this.#labels, host, identity: this.identity, breaker: options.breaker, budget: config.budget },
         sendOwnCall: () => this.#transport.sendOwnCall(),
-        isEachOut: () => this.#peers().every(({ isRejecting }) => isRejecting),
         hasOther: () => this.#hasOther(),
       },
       telemetry,
@@ -83,13 +80,9 @@ export class UpstreamNode implements Node {
       config,
       options,
       {
-        identity: this.identity,
+        ...{ identity: this.identity, state: this.state },
         serves: (method) => this.serves(method),
         hasOther: () => this.#hasOther(),
-        onError: (error, method) => {
-          this.#wrongAnswers.record(error, method);
-          this.#refusals.recordError(error, method);
-        },
       },
       telemetry,
     );
@@ -110,112 +103,23 @@ export class UpstreamNode implements Node {
     return this.#transport.isFull;
   }
 
-  /** True for some time after a wrong response, while the node hangs or rejects requests, and while its units of the day are spent. */
-  get suspended(): boolean {
-    return this.#isFaulty || this.#isSpent;
-  }
-
-  get #isFaulty(): boolean {
-    return this.#wrongAnswers.isSuspended || this.#transport.isHung || this.#refusals.isOut;
-  }
-
-  get #isSpent(): boolean {
-    return this.config.budget?.isSpent === true;
-  }
-
-  get isSpared(): boolean {
-    return this.#isSpent && this.reachable && !this.#isFaulty && this.#hasOther();
-  }
-
-  /** True if only a suspension can prevent requests to the node. */
-  get reachable(): boolean {
-    return this.identity.isOpen && this.#transport.isReady && !this.#isCordoned;
-  }
-
   /** Whether connections to it can be opened. */
   get isConnectable(): boolean {
     return this.#transport.isConnectable;
   }
 
-  get usable(): boolean {
-    return this.identity.isOpen && !this.#isCordoned && !(this.suspended && this.#hasOther());
+  get use(): Use {
+    return this.state.use;
   }
 
   get available(): boolean {
-    return this.#transport.isReady && this.usable;
+    const { use } = this.state;
+    return use === "yes" || (use === "spare" && !this.#peers().some((node) => node.state.use === "yes"));
   }
 
-  /** The node is not available only because it failed too often, or hangs. */
-  get isFailing(): boolean {
-    const { isHung, isBroken } = this.#transport;
-    return (
-      (isHung || isBroken) &&
-      !this.#isCordoned &&
-      // A lost connection requires a check of the node's chain, which each request to it repeats.
-      this.identity.isIdentified &&
-      !this.#wrongAnswers.isSuspended &&
-      !this.#refusals.isOut &&
-      !this.#isSpent
-    );
-  }
-
-  get isRejecting(): boolean {
-    return (
-      this.#refusals.isOut &&
-      !this.#isCordoned &&
-      this.identity.isOpen &&
-      !this.#wrongAnswers.isSuspended &&
-      !this.#transport.isHung
-    );
-  }
-
-  get isUnchecked(): boolean {
-    return (
-      this.identity.isIdentified &&
-      !this.identity.isOpen &&
-      this.#transport.isReady &&
-      !this.#isCordoned &&
-      !this.suspended
-    );
-  }
-
-  /** The node was out because it rejected requests. One read decides whether it is used again. */
-  get needsTrial(): boolean {
-    return this.#refusals.needsTrial;
-  }
-
-  /** Why the node gets no requests; undefined for a node in use. It has no words of the node. */
-  get unusedReason(): string | undefined {
-    if (this.#isCordoned) {
-      return "it is cordoned";
-    }
-    if (!this.identity.isIdentified) {
-      return this.identity.fault?.text ?? "no response yet";
-    }
-    if (this.#transport.isHung) {
-      return "it responds neither to requests nor to a probe";
-    }
-    if (this.#wrongAnswers.isSuspended) {
-      return "its response was wrong";
-    }
-    const isSpared = this.#isSpent && !this.usable;
-    return this.#refusals.reason ?? (isSpared ? "its units of the day are spent" : this.#transport.unusedReason);
-  }
-
-  /** The operator has taken the node out of use. Only its heads are followed, and its chain is checked. */
-  get isCordoned(): boolean {
-    return this.#isCordoned;
-  }
-
-  setCordoned(isCordoned: boolean): void {
-    if (this.#isCordoned === isCordoned) {
-      return;
-    }
-    this.#isCordoned = isCordoned;
-    const { log, metrics } = this.#telemetry;
-    metrics.upstreamCordoned.set(this.#labels, isCordoned ? 1 : 0);
-    const fields = { ...this.#labels, host: this.host };
-    log.warn(fields, isCordoned ? "node is not used: it is cordoned" : "node is used again: it is uncordoned");
+  /** Its units of the day are spent, and another node is used: its heads are not polled. */
+  get isResting(): boolean {
+    return this.state.isSpent && this.use === "spare" && !this.available;
   }
 
   serves(method: string): boolean {
@@ -223,21 +127,11 @@ export class UpstreamNode implements Node {
   }
 
   accepts(method: string): boolean {
-    return this.#refusals.accepts(method);
+    return this.state.accepts(method);
   }
 
   recordWrongAnswer(error: UnverifiedError): void {
-    this.#wrongAnswers.record(error);
-  }
-
-  /** Another node answered the read of this method that this node returned the error to. */
-  recordDifference(error: NodeError, method: string): void {
-    this.#refusals.recordMethodError(error, method);
-  }
-
-  /** The head of the node fell behind those of the others. If the node is busy, it gets fewer requests at once. */
-  recordLag(): void {
-    this.#transport.recordOverload();
+    this.state.wrong(error);
   }
 
   recordCapabilities(stated: Capabilities | undefined): void {
@@ -253,7 +147,7 @@ export class UpstreamNode implements Node {
     return this.#transport.send(call, scope, options);
   }
 
-  /** Sends several calls, also to a node that is suspended or not identified. Used to check the node's chain. */
+  /** Sends several calls, whatever the state of the node. Used to check the node's chain. */
   async probe(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]> {
     const outcomes = await this.#transport.batch(calls, scope);
     return outcomes.map((outcome) =>
@@ -263,45 +157,52 @@ export class UpstreamNode implements Node {
 
   async batch(calls: readonly Call[], scope: CallScope): Promise<(RpcResponse | NodeError)[]> {
     const method = calls[0]?.method ?? "";
-    const refused = this.#refusals.begin(method);
-    if (refused !== undefined) {
-      return calls.map(() => refused);
+    const startMs = performance.now();
+    // A poll of the head is asked of any node, and shows nothing about reads.
+    const isTrial = scope.isHeadRead === true ? false : this.state.ask(method);
+    if (isTrial instanceof NodeError) {
+      return calls.map(() => isTrial);
     }
+    let error: unknown;
     try {
       if (!this.identity.isOpen) {
         await this.identity.confirm();
       }
       const outcomes = await this.probe(calls, scope);
-      this.#recordEnd(
-        outcomes.find((outcome) => outcome instanceof NodeError),
-        method,
-      );
-      // If the node was suspended during the request, its responses may be another chain's.
+      error = outcomes.find((outcome) => outcome instanceof NodeError);
+      // If the node turned out to be of another chain meanwhile, its responses may be that chain's.
       return this.identity.isIdentified ? outcomes : calls.map(() => this.identity.unknownChain());
-    } catch (error) {
-      if (!(error instanceof NodeError)) {
-        throw error;
+    } catch (caught) {
+      error = caught;
+      if (!(caught instanceof NodeError)) {
+        throw caught;
       }
-      return calls.map(() => error);
+      return calls.map(() => caught);
+    } finally {
+      if (scope.isHeadRead !== true) {
+        this.state.answered(method, { isAnswer: isAnswer(error), isTrial, startMs });
+      }
     }
   }
 
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     const { method } = request;
-    const refused = this.#refusals.begin(method);
-    if (refused !== undefined) {
-      return Promise.reject(refused);
+    const startMs = performance.now();
+    const isTrial = this.state.ask(method);
+    if (isTrial instanceof NodeError) {
+      return Promise.reject(isTrial);
     }
     return this.#requests.request(request, context).then(
       (response) => {
         if (!this.identity.isIdentified) {
+          this.state.answered(method, { isAnswer: false, isTrial, startMs });
           throw this.identity.unknownChain();
         }
-        this.#refusals.recordResponse(method);
+        this.state.answered(method, { isAnswer: true, isTrial, startMs });
         return response;
       },
       (error: unknown) => {
-        this.#recordEnd(error, method);
+        this.state.answered(method, { isAnswer: isAnswer(error), isTrial, startMs });
         this.#recordRejected(error, method);
         throw error;
       },
@@ -309,22 +210,12 @@ export class UpstreamNode implements Node {
   }
 
   close(): Promise<void> {
-    this.#wrongAnswers.close();
     return this.#transport.close();
   }
 
-  /** Whether another node can be used. If not, this node is used even while it is suspended. */
+  /** Whether another node can answer. If not, this node is used even while it hangs. */
   #hasOther(): boolean {
-    return this.#peers().some((node) => node !== this && node.reachable && !node.suspended);
-  }
-
-  /** Records the end of a read for the refusals. The transport has recorded each error itself. */
-  #recordEnd(error: unknown, method: string): void {
-    if (error === undefined || (error instanceof NodeError && isClientFault(error.kind))) {
-      this.#refusals.recordResponse(method);
-    } else {
-      this.#refusals.release(method);
-    }
+    return this.#peers().some((node) => node !== this && node.available);
   }
 
   /** Counts a response that arrived, and was counted as such, but that is not usable. */
@@ -332,10 +223,13 @@ export class UpstreamNode implements Node {
     if (error instanceof UnverifiedError) {
       this.health.recordError(error);
     }
-    const isUncounted = error instanceof UnverifiedError && !this.#wrongAnswers.isCounted(error);
-    if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
+    const isNew = this.state.wrong(error, method);
+    if (error instanceof NodeError && (error.kind === "otherBranch" || (error.kind === "unverified" && isNew))) {
       this.#telemetry.metrics.upstreamRequests.inc({ ...this.#labels, outcome: error.kind });
     }
-    this.#wrongAnswers.record(error, method);
   }
 }
+
+/** Whether a read that ended with this error, or with none, shows that the node accepts reads. */
+const isAnswer = (error: unknown): boolean =>
+  error === undefined || (error instanceof NodeError && isClientFault(error.kind));

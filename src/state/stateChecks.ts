@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { Breaker } from "../nodes/nodeFailures.ts";
+import { BackOff } from "../nodes/backOff.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { FetchedValues } from "./fetch/stateFetcher.ts";
 import { parseSingle } from "./fetch/stateRequests.ts";
@@ -76,7 +76,7 @@ export class StateChecks {
   readonly #options: StateChecksOptions;
   readonly #random: () => number;
   readonly #timer: NodeJS.Timeout;
-  readonly #breakers = new Map<string, Breaker>();
+  readonly #breakers = new Map<string, BackOff>();
   #isAuditing = false;
   #ticks = 0;
 
@@ -97,7 +97,7 @@ export class StateChecks {
     if (block === undefined || node === undefined) {
       return;
     }
-    const breaker = this.#breakers.get(node.name) ?? new Breaker(BACKOFF);
+    const breaker = this.#breakers.get(node.name) ?? new BackOff(BACKOFF);
     this.#breakers.set(node.name, breaker);
     const known = breaker.available ? this.#choose(block, node.reader) : NONE;
     if (known.size === 0 || node.reader.unitsFor([...known.keys()], block) > cost.budget.forAudit) {

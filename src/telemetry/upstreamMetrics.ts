@@ -148,7 +148,7 @@ export const nodeMetrics = (metrics: MetricFactory) => ({
   ),
 });
 
-/** Declares the metrics of nodes that are not used, or are used although they fail. */
+/** Declares the metrics of nodes that are not used. */
 export const nodeUseMetrics = (metrics: MetricFactory) => ({
   upstreamRejecting: metrics.gaugeFromZero(
     "upstream_rejecting",
@@ -159,11 +159,6 @@ export const nodeUseMetrics = (metrics: MetricFactory) => ({
     "upstream_cordoned",
     "1 while the operator has taken a node out of use (cordon)",
     OF_NODE,
-  ),
-  upstreamAllUsed: metrics.gaugeFromZero(
-    "upstream_all_used",
-    "1 while most nodes of a chain fail or hang, so that all of them are used",
-    { chain: CHAIN },
   ),
 });
 

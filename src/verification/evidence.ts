@@ -25,7 +25,7 @@ interface CheckRecord {
 /** A node, and whether it gets a method. */
 export interface EvidenceNode {
   readonly name: string;
-  readonly isCordoned: boolean;
+  readonly state: { readonly isCordoned: boolean };
   /** It can be used now. */
   readonly available: boolean;
   /** It is configured to get the method. */
@@ -172,7 +172,7 @@ export class Evidence {
   }
 }
 
-const getsMethod = (node: EvidenceNode, method: string): boolean => !node.isCordoned && node.serves(method);
+const getsMethod = (node: EvidenceNode, method: string): boolean => !node.state.isCordoned && node.serves(method);
 
 /** The lowest verified header with each number of fork fields. Later headers of the chain have at least as many. */
 class ForkFields {

@@ -18,7 +18,7 @@ const chainOf = (name: string, isKnown: boolean, fault?: IdentityFault, head?: s
         name: "node1",
         available: isKnown,
         identity: { isIdentified: fault === undefined, fault },
-        unusedReason: fault?.text,
+        state: { because: fault?.text },
       },
     ],
     heads: { current: () => head },

@@ -31,8 +31,8 @@ export const readComments = (source: string): readonly Comment[] => {
 
 /** Code in back-quotes, a quotation and a URL count as one word each. */
 const ONE_WORD = /`[^`]*`|"[^"\n]*"|https?:\/\/\S+/g;
-/** A blank line, a list item and a tag of a docstring end the sentence before them. */
-const BLOCK_BREAK = /\n\s*\n|\n\s*(?:[-*]|\d+[.)])\s+|\n(?=@)/;
+/** A blank line, a list item, the end of a cell of a table and a tag of a docstring end the sentence before them. */
+const BLOCK_BREAK = /\n\s*\n|\n\s*(?:[-*]|\d+[.)])\s+|(?:^|\s)\|(?=\s)|\n(?=@)/;
 
 /** Splits a comment into sentences, with its lines joined. */
 export const commentSentences = (text: string): readonly string[] =>

@@ -140,9 +140,6 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     maxLogRanges: options.maxLogRanges ?? 8,
     accepts: () => true,
     serves: () => true,
-    isRejecting: false,
-    isSpared: false,
-    isUnchecked: false,
     options,
     calls,
     logsRequests,
@@ -153,8 +150,11 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     get available() {
       return (options.usable?.() ?? true) && (options.available?.() ?? true);
     },
-    get usable() {
-      return options.usable?.() ?? true;
+    get use() {
+      if (options.usable?.() === false) {
+        return "no";
+      }
+      return options.available?.() === false ? "lastResort" : "yes";
     },
     get oldest() {
       return oldest;

@@ -201,13 +201,6 @@ test("a query ends when its client disconnects, and its fetched segments are cac
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 7_999)));
 });
 
-test("a query without an available node times out", async () => {
-  const chain = chainOf(500);
-  const node = createFakeLogNode({ chain, available: () => false });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 499 }), deadlineMs: performance.now() + 20 });
-  await assert.rejects(createSplit([node]).request(ANY, range(0, 499), context), { code: -32603, status: 504 });
-});
-
 test("equal queries at the same time share one request, which continues if one of their clients disconnects", async () => {
   const chain = chainOf(500);
   const node = createFakeLogNode({ chain, latencyMs: 20 });

@@ -6,7 +6,6 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { CallBudget, RequestLimit } from "../../src/nodes/callAdmission.ts";
 import { BatchLimit, CallBatcher } from "../../src/nodes/callBatcher.ts";
 import { SentCall } from "../../src/nodes/exchange.ts";
-import { Breaker } from "../../src/nodes/nodeFailures.ts";
 import { NodeHealth } from "../../src/nodes/nodeHealth.ts";
 import { silent } from "../support/builders/silent.ts";
 
@@ -28,8 +27,8 @@ const createRecorded = () => {
     },
     batchLimit: new BatchLimit(50),
     requestLimit: new RequestLimit(10),
-    breaker: new Breaker({ failures: 1, openMs: 1 }),
-    budget: new CallBudget(undefined),
+    state: { begin: () => undefined, ended: () => undefined },
+    budget: new CallBudget(undefined, { pauseMs: 0 }),
     health: new NodeHealth({ chain: "chain", node: "node" }, silent().metrics, {
       methodLabel: () => "other",
       unitsOf: () => 0,

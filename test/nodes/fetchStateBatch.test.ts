@@ -39,7 +39,7 @@ for (const [form, isSuspended] of [
     ];
     const { outcomes } = await createBatchFetch(ranked, TIMEOUT_MS)(calls);
     assert.ok(outcomes[0] instanceof Error, "no other node is left");
-    assert.equal(liar.suspended, isSuspended);
+    assert.equal(liar.use, isSuspended ? "spare" : "yes");
     const both = await createBatchFetch(upstreams, TIMEOUT_MS)(calls);
     assert.deepEqual(both, { outcomes: ["0x5", chain.blocks[5]?.hash], node: "honest" });
   });

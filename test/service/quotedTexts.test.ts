@@ -38,7 +38,7 @@ const start = async (t: TestContext): Promise<Rig> => {
 const assertInUse = async ({ chains, opsUrl }: Service, what: string): Promise<void> => {
   for (const { upstreams } of chains) {
     for (const node of upstreams.nodes) {
-      assert.ok(node.available, `${node.name} is out after ${what}: ${node.unusedReason}`);
+      assert.ok(node.available, `${node.name} is out after ${what}: ${node.state.because}`);
       assert.equal(node.oldest, 0n, `${node.name} has pruned after ${what}`);
     }
   }

@@ -72,7 +72,7 @@ test("what cannot be computed is served although another node is dead", async (t
 
 test("what cannot be computed is served although another node is cordoned", async (t) => {
   const { service, readBlock } = await start(t);
-  service.chains[0]?.upstreams.nodes[1]?.setCordoned(true);
+  service.chains[0]?.upstreams.nodes[1]?.state.cordon(true);
   assert.equal(await readBlock(1), "0x1");
 });
 

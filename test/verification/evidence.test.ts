@@ -95,7 +95,7 @@ for (const [why, changed] of [
 }
 
 for (const [why, changed] of [
-  ["is cordoned", { isCordoned: true, available: false }],
+  ["is cordoned", { state: { isCordoned: true }, available: false }],
   ["never gets the method", { serves: (method: string) => method === "eth_sendRawTransaction" }],
 ] as const) {
   test(`a node that ${why} has no part in the evidence`, () => {

@@ -187,25 +187,6 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
       return { opsUrl, call: () => readAccounts(url) };
     },
   },
-  "two of three nodes are down": {
-    alerts: ["ForebayAllNodesUsed"],
-    start: async (t) => {
-      const chain = createLiveChain(t);
-      const { url } = await startLiveNode(t, chain);
-      const down = [await startLiveNode(t, chain), await startLiveNode(t, chain)];
-      const nodes = [{ url }, ...down.map((node) => ({ url: node.url }))];
-      const service = await serve(t, { chainId: chain.chainId, nodes });
-      return {
-        opsUrl: service.opsUrl,
-        begin: () => {
-          for (const { faults } of down) {
-            faults.answer = 503;
-          }
-        },
-        call: () => readAccounts(service.url),
-      };
-    },
-  },
   "two origins disagree on a balance": {
     alerts: ["ForebayNodesDisagree"],
     start: (t) => startDisagreement(t),

@@ -4,4 +4,10 @@ import type { EvidenceNode } from "../../../src/verification/evidence.ts";
 export const evidenceNodes =
   (...names: readonly string[]) =>
   (): readonly EvidenceNode[] =>
-    names.map((name) => ({ name, isCordoned: false, available: true, serves: () => true, accepts: () => true }));
+    names.map((name) => ({
+      name,
+      state: { isCordoned: false },
+      available: true,
+      serves: () => true,
+      accepts: () => true,
+    }));

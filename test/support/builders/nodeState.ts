@@ -1,6 +1,6 @@
 import type { StateFetch } from "../../../src/core/stateReader.ts";
-import { StateOfNodes, type StateOfNodesOptions } from "../../../src/state/fetch/stateOfNodes.ts";
 import { type FetchedValues, StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
+import { StateOfNodes, type StateOfNodesOptions } from "../../../src/state/fetch/stateOfNodes.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
 
 interface CreateNodeStateOptions extends Omit<StateOfNodesOptions, "fetcher" | "store"> {

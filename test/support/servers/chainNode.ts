@@ -2,7 +2,8 @@ import type { CallScope, Context } from "../../../src/core/context.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import type { RpcRequest, RpcResponse } from "../../../src/core/rpcSource.ts";
 import type { Call } from "../../../src/jsonrpc/call.ts";
-import { Breaker } from "../../../src/nodes/nodeFailures.ts";
+import { BackOff } from "../../../src/nodes/backOff.ts";
+import type { Use } from "../../../src/nodes/nodeState.ts";
 import { LINK_READS, UpstreamNode } from "../../../src/nodes/upstreamNode.ts";
 import { silent } from "../builders/silent.ts";
 import type { FakeBlock, FakeChain } from "../fakes/fakeChain.ts";
@@ -25,13 +26,13 @@ export class ChainNode extends UpstreamNode {
   refuses = false;
   /** Called before each response. It may throw the error of a call. */
   onCall: (call: Call) => void = () => undefined;
-  override readonly linkReads: Breaker;
+  override readonly linkReads: BackOff;
   #isAvailable = true;
 
   constructor(name: string, chain: FakeChain, origin: string, nowMs?: () => number) {
     super({ name, origin, url: `http://${name}.test:8545` }, { chain: "test" }, silent());
     this.chain = chain;
-    this.linkReads = new Breaker({ ...LINK_READS, ...(nowMs && { nowMs }) });
+    this.linkReads = new BackOff({ ...LINK_READS, ...(nowMs && { nowMs }) });
     this.identity.isIdentified = true;
     // Tests replace these methods by functions that call the former ones.
     this.send = this.send.bind(this);
@@ -50,12 +51,8 @@ export class ChainNode extends UpstreamNode {
     return !this.refuses;
   }
 
-  override get suspended(): boolean {
-    return !this.#isAvailable;
-  }
-
-  override get usable(): boolean {
-    return true;
+  override get use(): Use {
+    return this.#isAvailable ? "yes" : "lastResort";
   }
 
   override recordWrongAnswer(): void {}
