@@ -4,6 +4,7 @@ const NODE: Readonly<Record<RetryRule["node"], string>> = { never: "-", sameNode
 const POOL: Readonly<Record<RetryRule["pool"], string>> = {
   never: "-",
   otherNode: "other nodes",
+  anyNode: "all other nodes: no attempt",
   sameNodeLater: "other nodes, then the best one again",
 };
 const LOGS: Readonly<Record<RetryRule["logs"], string>> = {

@@ -17,8 +17,11 @@ export type HedgeReason = "minimum" | "quantile";
 
 /** `sameNode`: the same node again after a delay, if it announced the block. */
 type NodeRetry = "never" | "sameNode";
-/** `sameNodeLater`: another node that was not tried yet; if there is none, the best one with such an error again, after a delay. */
-type PoolRetry = "never" | "otherNode" | "sameNodeLater";
+/**
+ * `otherNode`: a node that was not tried yet. `anyNode`: the same, and no attempt, because the node lacks the data and any other one may
+ * have it. `sameNodeLater`: a node that was not tried yet, or else the best one with such an error again, after a delay.
+ */
+type PoolRetry = "never" | "otherNode" | "anyNode" | "sameNodeLater";
 /**
  * A range of eth_getLogs. `otherNode`: nodes that were not tried in this round. `nextRound`: after them this node again, after
  * a delay. `split`: smaller ranges; other nodes if the range cannot be split.
@@ -44,14 +47,14 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
   missingBlock: {
     meaning: "the node does not have the block, or has its header but not its data",
     node: "sameNode",
-    pool: "otherNode",
+    pool: "anyNode",
     logs: "otherNode",
     view: "newView",
   },
   unexpectedNull: {
     meaning: "`null` for an object that must exist",
     node: "sameNode",
-    pool: "otherNode",
+    pool: "anyNode",
     logs: "never",
     view: "never",
   },
@@ -72,7 +75,7 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
   prunedData: {
     meaning: "the node has pruned the state or history",
     node: "never",
-    pool: "otherNode",
+    pool: "anyNode",
     logs: "otherNode",
     view: "newView",
   },
@@ -190,7 +193,7 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     view: "never",
   },
   other: {
-    meaning: "any other error: up to two other nodes are tried",
+    meaning: "any other error",
     node: "never",
     pool: "otherNode",
     logs: "otherNode",
@@ -208,10 +211,9 @@ export const RETRY_LIMITS = {
    */
   hang: { quietMs: 1_000, connectMs: 700, answerMs: 300, reprobeMs: 5_000 },
   /**
-   * All nodes: `chains[].upstream.attempts` in all. A node that lacks the data is no attempt. The delay applies to nodes that were
-   * tried before, and doubles. A read ends with its third error whose meaning is unknown: then it is the client's.
+   * All nodes: `chains[].upstream.attempts` in all. The delay applies to nodes that were tried before, and doubles.
    */
-  pool: { defaultAttempts: 3, firstDelayMs: 100, maxUnknownErrors: 3 },
+  pool: { defaultAttempts: 3, firstDelayMs: 100 },
   /**
    * The first retry of a read is free. Hedges and further retries of the pool share a budget: this part of the chain's reads of
    * the window, and not less than `leastSends`. Source: Finagle's RetryBudget (20 %, ten seconds, ten a second).

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
 import { isAborted } from "../core/lazySignal.ts";
 import { isNodeFault, NodeError } from "../core/node.ts";
-import { prunedEverywhere, RETRY_LIMITS, type RetryCause, retryCause } from "../core/retryPolicy.ts";
+import { prunedEverywhere, RETRY_LIMITS, RETRY_RULES, type RetryCause, retryCause } from "../core/retryPolicy.ts";
 import { isNull, type NodeSource, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
@@ -191,9 +191,6 @@ interface NodeChoice {
 
 const NONE: readonly UpstreamNode[] = [];
 
-/** The node does not have the data. It is no failed attempt: any other node may have it. */
-const LACKS_DATA: ReadonlySet<RetryCause> = new Set(["missingBlock", "prunedData", "unexpectedNull"]);
-
 /** Whether the error is no answer to the read. After such errors of all nodes, the one whose error was transient is tried again. */
 const isNoAnswer = (error: NodeError): boolean => isTransient(error) || isRefusal(error);
 
@@ -216,7 +213,6 @@ class PoolRead {
   #isPruned = true;
   /** The errors that count against their nodes only if another one answers: a client's text may stand in them. */
   #doubtful: { readonly node: UpstreamNode; readonly error: NodeError }[] | undefined;
-  #unknownErrors = 0;
   #lastCause: RetryCause = "unavailable";
   /** The first response that is not usable: it is returned if no node has a better one. */
   #fallback: RpcResponse | undefined;
@@ -277,7 +273,7 @@ class PoolRead {
   #recordCause(cause: RetryCause, isRepeated: boolean): void {
     this.#lastCause = cause;
     this.#isPruned &&= cause === "prunedData";
-    this.#attempts -= LACKS_DATA.has(cause) && !isRepeated ? 1 : 0;
+    this.#attempts -= RETRY_RULES[cause].pool === "anyNode" && !isRepeated ? 1 : 0;
   }
 
   /** Returns whether the response ends the read. */
@@ -309,10 +305,6 @@ class PoolRead {
     this.#repeatable = isTransient(error) ? [...others, node] : others;
     if (error.kind === "other" || error.kind === "unsupportedMethod" || this.#lastCause === "prunedData") {
       this.#doubtful = [...(this.#doubtful ?? []), { node, error }];
-    }
-    this.#unknownErrors += error.kind === "other" ? 1 : 0;
-    if (this.#unknownErrors >= RETRY_LIMITS.pool.maxUnknownErrors) {
-      throw error;
     }
     // An error that a node returned is more useful to the client than the lack of a response.
     if (!this.#lastError?.text || error.text) {
