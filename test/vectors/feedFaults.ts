@@ -254,10 +254,7 @@ const restarts = (plan: Plan): readonly Scenario[] => {
           0,
         ),
         ...ofFeed(abandoned(frames), 0),
-        ...ofFeed(
-          frames.filter(({ number }) => number === FAULTY),
-          1,
-        ),
+        ...ofFeed(frames, 1),
       ],
     }),
   ];

@@ -162,14 +162,15 @@ const runOne = async (
   let isReorganising = false;
   const watch = await watchPending(url, truth, () => isReorganising);
   const { mustShow } = scenario;
+  let untilMs: number | undefined;
   const isShown = (): boolean => mustShow === undefined || watch.mostPending(mustShow) > 1;
   await play(rig, {
     onReplace: (isReplaced) => {
       isReorganising ||= isReplaced;
     },
     untilShown: async () => {
-      const endMs = performance.now() + MAX_LATE_MS;
-      while (!isShown() && performance.now() < endMs) {
+      untilMs ??= performance.now() + MAX_LATE_MS;
+      while (!isShown() && performance.now() < untilMs) {
         await wait(CHECK_MS);
       }
     },
@@ -218,8 +219,10 @@ const runTogether = async (
   for (const [at, { scenario, feeds }] of rigs.entries()) {
     const text = scenario.frames.find(({ feed }) => feed === 0)?.text ?? first?.text ?? "";
     await until(async () => {
-      // The chain may not have its first head yet. Copies change nothing.
-      feeds[0]?.send(text);
+      // The chain may not have its first head yet. Copies change nothing, and keep each connection.
+      for (const feed of feeds) {
+        feed.send(text);
+      }
       const { body, headers } = await rpc(urlOf(at), "eth_getBlockByNumber", ["pending", false]);
       const { number } = body.result as { readonly number: string };
       return headers.get("x-forebay-pending") === "live" && Number(number) === first?.number;
