@@ -62,8 +62,8 @@ const readStored = async (store: FinalStore, key: StateKey, { hash }: BlockId): 
 };
 
 /**
- * Stores a value that two origins have stated, or one. A value of one confirms the value of another origin if both are equal; if
- * not, neither is used later. With values of several nodes, it is not known which of them stated this one.
+ * Stores a value with the node that stated it. It is confirmed if two origins were asked, or if another one has stated the same
+ * before. With values of several nodes, it is not known which of them stated this one.
  */
 const storeValue = (
   store: FinalStore,
@@ -76,9 +76,7 @@ const storeValue = (
     return;
   }
   const isOther = stored?.origin !== undefined && stored.origin !== store.originOf(node);
-  if (isConfirmed === true || !isOther || earlier === value) {
-    store.set(name, encoder.encode(JSON.stringify(text)), node, isConfirmed === true || isOther);
-  }
+  store.set(name, encoder.encode(JSON.stringify(text)), node, isConfirmed === true || (isOther && earlier === value));
 };
 
 /** Returns the result that a node would return. */
