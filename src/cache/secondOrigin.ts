@@ -161,7 +161,7 @@ class SecondOrigin implements RpcSource {
     if (isSame(request, first.response, second.response)) {
       return { ...response, isConfirmed: true };
     }
-    if (variesByNode(request.method)) {
+    if (variesByNode(request.method) && !isNull(response)) {
       return unconfirmed(response);
     }
     const agreed = await this.#findMajority(read, first, second);
@@ -171,10 +171,14 @@ class SecondOrigin implements RpcSource {
     if (isNull(response)) {
       return unconfirmed(first.response);
     }
-    this.#options.disagreements.report(
-      request,
-      [first, second].map((each) => ({ node: each.node.name, value: asText(each.response.body) })),
-    );
+    // Nodes may choose a price, but have one state.
+    if (needsAgreement(request.method)) {
+      const statements = [first, second].map(({ node: { name }, response: { body: value } }) => ({
+        node: name,
+        value: asText(value),
+      }));
+      this.#options.disagreements.report(request, statements);
+    }
     return unconfirmed(this.#preferred(first, second) === second ? response : await avoid(second.node.origin));
   }
 

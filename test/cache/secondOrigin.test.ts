@@ -5,6 +5,7 @@ import { MemoryStore } from "../../src/cache/memoryStore.ts";
 import { NegativeCache } from "../../src/cache/negativeCache.ts";
 import { secondOrigin } from "../../src/cache/secondOrigin.ts";
 import type { Context } from "../../src/core/context.ts";
+import type { RetentionClass } from "../../src/core/retention.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
@@ -39,6 +40,7 @@ const rankOf = (origin: string, avoided: readonly string[] = []): number => avoi
 const createChain = (states: readonly (string | undefined)[]) => {
   const asked: string[] = [];
   const waitsMs: number[] = [];
+  const disagreed: string[] = [];
   const request = async (
     { avoidedOrigins, excludedOrigins = [] }: RpcRequest,
     { deadlineMs }: Context,
@@ -61,7 +63,12 @@ const createChain = (states: readonly (string | undefined)[]) => {
   const compared = secondOrigin(
     { request },
     {
-      ...{ agree: 1, negativeCache, receiptsOf: async () => undefined, disagreements: { report: () => undefined } },
+      ...{
+        agree: 1,
+        negativeCache,
+        receiptsOf: async () => undefined,
+        disagreements: { report: ({ method }) => void disagreed.push(method) },
+      },
       nodes: nodes.map((node) => ({
         ...node,
         send: () => Promise.reject(new Error("not sent")),
@@ -80,13 +87,16 @@ const createChain = (states: readonly (string | undefined)[]) => {
     stated,
     telemetry: silent(),
   });
-  const read = async (method = "eth_getTransactionReceipt"): Promise<string> => {
+  const read = async (
+    method = "eth_getTransactionReceipt",
+    retention: RetentionClass = "byTransaction",
+  ): Promise<string> => {
     const params = [TRANSACTION];
     const context = createContext({ heads: HEADS });
-    const { body } = await source.request(createRequest({ retention: "byTransaction", method, params }), context);
+    const { body } = await source.request(createRequest({ retention, method, params }), context);
     return body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream";
   };
-  return { read, asked, waitsMs };
+  return { read, asked, waitsMs, disagreed };
 };
 
 test("receipts that differ only in fields outside the protocol are the same, and are cached for good", async (t) => {
@@ -111,14 +121,19 @@ test("a receipt that one origin alone has is cached for ten minutes, and then as
   assert.equal(await read(), RIGHT);
 });
 
-test("a receipt that was served does not become null because a second node has pruned it", async (t) => {
-  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
-  const { read } = createChain([RIGHT, "null"]);
-  assert.equal(await read(), RIGHT);
-  t.mock.timers.tick(LIFE_MS + 1);
-  assert.equal(await read(), RIGHT);
-  assert.equal(await read(), RIGHT);
-});
+for (const [what, method] of [
+  ["receipt", "eth_getTransactionReceipt"],
+  ["trace", "debug_traceTransaction"],
+] as const) {
+  test(`a ${what} that was served does not become null because a second node has pruned it`, async (t) => {
+    t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+    const { read } = createChain([RIGHT, "null"]);
+    assert.equal(await read(method), RIGHT);
+    t.mock.timers.tick(LIFE_MS + 1);
+    assert.equal(await read(method), RIGHT);
+    assert.equal(await read(method), RIGHT);
+  });
+}
 
 test("a receipt that one of three origins has invented is null after ten minutes", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
@@ -128,6 +143,17 @@ test("a receipt that one of three origins has invented is null after ten minutes
   states[2] = "null";
   t.mock.timers.tick(LIFE_MS + 1);
   assert.equal(await read(), "null");
+});
+
+test("a disagreement on state is reported, and none on what nodes may choose", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  for (const method of ["eth_getBalance", "eth_gasPrice"]) {
+    const { read, disagreed } = createChain(['"0x1"', '"0x2"']);
+    await read(method, "constant");
+    t.mock.timers.tick(LIFE_MS + 1);
+    assert.equal(await read(method, "constant"), '"0x1"', "the preferred origin answers");
+    assert.deepEqual(disagreed, method === "eth_getBalance" ? [method] : []);
+  }
 });
 
 test("a null of two origins is not asked again until the next head", async () => {
