@@ -41,7 +41,7 @@ export interface RetryRule {
 
 /**
  * The retry rules of each cause. The policies are nested: the view's contains the pool's, and the pool's contains the node's.
- * For eth_getLogs the view's contains only that of logs. The view also retries every error with the status 503 as `unavailable`.
+ * For eth_getLogs the view's contains only that of logs.
  */
 export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
   missingBlock: {
@@ -84,21 +84,21 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     node: "never",
     pool: "otherNode",
     logs: "otherNode",
-    view: "never",
+    view: "newView",
   },
   unreachable: {
     meaning: "no connection, or HTTP status 5xx",
     node: "never",
     pool: "sameNodeLater",
     logs: "nextRound",
-    view: "never",
+    view: "newView",
   },
   invalidAnswer: {
     meaning: "the response is not JSON-RPC, or not complete",
     node: "never",
     pool: "sameNodeLater",
     logs: "nextRound",
-    view: "never",
+    view: "newView",
   },
   rateLimited: {
     meaning: "the node limits the rate, or its budget is exhausted",
@@ -126,14 +126,14 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     node: "never",
     pool: "otherNode",
     logs: "otherNode",
-    view: "never",
+    view: "newView",
   },
   unauthorized: {
     meaning: "the node rejects the credentials",
     node: "never",
     pool: "otherNode",
     logs: "otherNode",
-    view: "never",
+    view: "newView",
   },
   tagUnsupported: {
     meaning: "the node does not support the block parameter",
@@ -150,7 +150,7 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     view: "never",
   },
   unavailable: {
-    meaning: "any error with the status 503",
+    meaning: "no node can be used now",
     node: "never",
     pool: "never",
     logs: "never",

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
-import { RETRY_LIMITS, RETRY_RULES, type RetryRule, retryCause } from "../core/retryPolicy.ts";
+import { RETRY_LIMITS, RETRY_RULES, type RetryCause, type RetryRule, retryCause } from "../core/retryPolicy.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -11,15 +11,15 @@ import type { Chain } from "./method.ts";
 
 const UNAVAILABLE_STATUS = 503;
 
-/** Returns how a request with this error is retried in a view. */
-const viewRetry = (error: unknown): RetryRule["view"] => {
-  if (error instanceof NodeError && error.kind === "overloaded") {
-    return RETRY_RULES.overloaded.view;
+const causeOf = (error: unknown): RetryCause => {
+  if (error instanceof NodeError) {
+    return retryCause(error);
   }
-  const { view } = error instanceof NodeError ? RETRY_RULES[retryCause(error)] : RETRY_RULES.other;
-  const isUnavailable = error instanceof RpcError && error.status === UNAVAILABLE_STATUS;
-  return view === "never" && isUnavailable ? RETRY_RULES.unavailable.view : view;
+  return error instanceof RpcError && error.status === UNAVAILABLE_STATUS ? "unavailable" : "other";
 };
+
+/** Returns how a request with this error is retried in a view. */
+const viewRetry = (error: unknown): RetryRule["view"] => RETRY_RULES[causeOf(error)].view;
 
 const isAboveView = ({ block }: RpcResponse, heads: Heads): boolean =>
   block !== undefined && block.number > heads.latest.number;
