@@ -1,4 +1,4 @@
-import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts";
+import { isClientFault, NodeError, UnverifiedError } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { StatedResult } from "./disagreements.ts";
@@ -18,12 +18,9 @@ export const SECOND_MS = 1_500;
 export const hasSeveralOrigins = (nodes: readonly { readonly origin: string }[]): boolean =>
   new Set(nodes.map(({ origin }) => origin)).size > 1;
 
-/** The errors that every node would return for the call. */
-const FAILURES: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected", "executionFailed", "invalidParams"]);
-
 /** Whether an outcome says something about the chain. An error of the node itself does not. */
 const isStatement = (outcome: unknown): boolean =>
-  !(outcome instanceof Error) || (outcome instanceof NodeError && FAILURES.has(outcome.kind));
+  !(outcome instanceof Error) || (outcome instanceof NodeError && isClientFault(outcome.kind));
 
 const isSameError = ({ data: one }: NodeError, { data: other }: NodeError): boolean =>
   one === undefined || other === undefined || JSON.stringify(one).toLowerCase() === JSON.stringify(other).toLowerCase();

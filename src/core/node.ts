@@ -42,6 +42,11 @@ const FAULT_KINDS: ReadonlySet<unknown> = new Set(NODE_FAULTS);
 
 export const isNodeFault = (kind: unknown): kind is (typeof NODE_FAULTS)[number] => FAULT_KINDS.has(kind);
 
+const CLIENT_FAULTS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected", "executionFailed", "invalidParams"]);
+
+/** Whether the client caused the error, so that every node would return it. */
+export const isClientFault = (kind: NodeErrorKind): boolean => CLIENT_FAULTS.has(kind);
+
 /** A property of a node's response that is verified; a metric label. The last six depend on the chain's encoding. */
 export type Check =
   | "json"

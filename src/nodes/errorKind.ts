@@ -192,11 +192,6 @@ const KNOWN_TRANSACTION = /already ?known|known transaction|already imported|alr
 export const isKnownTransaction = ({ kind, message }: NodeError): boolean =>
   kind === "rejected" && KNOWN_TRANSACTION.test(message);
 
-const CLIENT_FAULTS: ReadonlySet<NodeErrorKind> = new Set(["revert", "rejected", "executionFailed", "invalidParams"]);
-
-/** Whether the client caused the error, so that every node would return it. */
-export const isClientFault = (kind: NodeErrorKind): boolean => CLIENT_FAULTS.has(kind);
-
 const REJECTIONS: ReadonlySet<NodeErrorKind> = new Set(["billing", "rateLimited", "unauthorized"]);
 
 /** Classifies a reply that is not JSON and has the status 200. Its text can only show that the node rejects its user. */

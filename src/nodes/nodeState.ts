@@ -1,7 +1,7 @@
-import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts";
+import { isClientFault, NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BackOff, type BackOffNumbers, type Confirmation, type Failure } from "./backOff.ts";
-import { factsOf, isClientFault, isFault, reasonOf } from "./errorKind.ts";
+import { factsOf, isFault, reasonOf } from "./errorKind.ts";
 import type { IdentityGate } from "./identityGate.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 

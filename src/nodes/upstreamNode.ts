@@ -1,12 +1,11 @@
 import { createMethodRules } from "../access/methodRules.ts";
 import type { CallScope, Context } from "../core/context.ts";
-import { type Node, NodeError, UnverifiedError } from "../core/node.ts";
+import { isClientFault, type Node, NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { BackOff } from "./backOff.ts";
-import { isClientFault } from "./errorKind.ts";
 import { IdentityGate, type IdentityResult } from "./identityGate.ts";
 import { type Capabilities, resourceOf } from "./nodeCapabilities.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";

@@ -1,11 +1,10 @@
 import type { Context } from "../../core/context.ts";
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { Abortable } from "../../core/lazySignal.ts";
-import { NodeError } from "../../core/node.ts";
+import { isClientFault, NodeError } from "../../core/node.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import { SharedTask } from "../../limits/sharedTask.ts";
-import { isClientFault } from "../../nodes/errorKind.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { runSliced } from "../runSliced.ts";
 import type { StateCost } from "../stateCost.ts";
