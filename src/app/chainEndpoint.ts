@@ -1,13 +1,13 @@
 import type { ChainConfig } from "../config/schema.ts";
-import type { Context, InboundRequest } from "../core/context.ts";
+import type { AskedByHeaders, Context, InboundRequest } from "../core/context.ts";
 import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
-import { REQUIRE_HEADER } from "../http/httpRequest.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
+import { readAsked } from "../http/requestHeaders.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
-import { invalidRequest, type RpcError } from "../jsonrpc/rpcError.ts";
+import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import { noHead } from "./chainViews.ts";
-import { type RequestViews, refuseConfirmations } from "./requestViews.ts";
+import type { RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { PositionTexts } from "./viewPosition.ts";
@@ -21,19 +21,15 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
 }
 
-/** Whether the client requires proven answers. Another value of the header must not get any answer. */
-const requiresProof = ({ caller, received }: Pick<InboundRequest, "caller" | "received">): boolean => {
-  const required = received.headers[REQUIRE_HEADER];
-  if (required !== undefined && required !== "proven") {
-    throw invalidRequest(`${REQUIRE_HEADER} must be proven`, 400);
-  }
-  return required !== undefined || caller.requiresProof === true;
-};
+/** Whether the client requires proven answers. */
+const requiresProof = ({ caller, received: { asked } }: InboundRequest): boolean =>
+  asked.requiresProof === true || caller.requiresProof === true;
 
-/** Throws RpcError (400) for a header that no message of the WebSocket could be answered with. */
-const checkHeaders = (upgrade: Pick<InboundRequest, "caller" | "received">): void => {
-  refuseConfirmations(upgrade.received);
-  requiresProof(upgrade);
+/** Throws RpcError (400) for a header that no answer could obey. */
+const refuseFault = ({ fault }: AskedByHeaders): void => {
+  if (fault !== undefined) {
+    throw fault;
+  }
 };
 
 /** Dispatches a body in the view of its request. Undefined: the chain has no head yet. */
@@ -108,18 +104,22 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
   };
 
   const handle = (body: Uint8Array, request: InboundRequest): Awaitable<EndpointResponse> => {
-    refuseConfirmations(request.received);
+    refuseFault(request.received.asked);
     return begin(body, request);
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) => {
-    checkHeaders({ caller: admitted, received: { headers: request.headers } });
-    options.shared.webSockets.accept({ request, stream: socket, head, admitted, chain }, async (body, message) => {
-      heads.markActive();
-      await heads.catchingUp;
-      await views.untilKnown(message);
-      return dispatchIn(options, body, message, views.contextOf(message));
-    });
+    const asked = readAsked(request.headers);
+    refuseFault(asked);
+    options.shared.webSockets.accept(
+      { request, asked, stream: socket, head, admitted, chain },
+      async (body, message) => {
+        heads.markActive();
+        await heads.catchingUp;
+        await views.untilKnown(message);
+        return dispatchIn(options, body, message, views.contextOf(message));
+      },
+    );
   };
 
   return { chain, passthrough, handle, upgrade };

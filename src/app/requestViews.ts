@@ -32,32 +32,17 @@ const BYPASS: ContextOptions = { bypassCache: true };
 /** A backfill of the newest blocks takes less. */
 const BACKFILL_MS = 3_000;
 
-const CONFIRMATIONS = "x-forebay-confirmations";
-
-/** Throws RpcError (400) for a client that asks for confirmations by a header. Without it, `latest` would silently be the head. */
-export const refuseConfirmations = ({ headers }: Pick<InboundRequest["received"], "headers">): void => {
-  if (headers[CONFIRMATIONS] !== undefined) {
-    throw invalidRequest(
-      `${CONFIRMATIONS} is not supported: use a key with confirmations (access.keys[].confirmations)`,
-      400,
-    );
-  }
-};
-
 /** The number of blocks that must be above a block before the request's client sees it. */
 const confirmationsOf = ({ caller }: Pick<InboundRequest, "caller">): number => caller.confirmations ?? 0;
 
-const MIN_VIEW = "x-forebay-min-view";
-
 /** Returns the oldest view that the client accepts. Undefined: any. Throws RpcError (400). */
-const minViewOf = ({ received: { headers } }: InboundRequest): ViewPosition | undefined => {
-  const header = headers[MIN_VIEW];
-  if (header === undefined) {
+const minViewOf = ({ received: { asked } }: InboundRequest): ViewPosition | undefined => {
+  if (asked.minView === undefined) {
     return undefined;
   }
-  const position = parsePosition(String(header));
+  const position = parsePosition(asked.minView);
   if (position === undefined) {
-    throw invalidRequest(`${MIN_VIEW} must be a value of x-forebay-view`, 400);
+    throw invalidRequest("x-forebay-min-view must be a value of x-forebay-view", 400);
   }
   return position;
 };

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ResultMemory } from "../jsonrpc/response.ts";
+import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Abortable, LazySignal } from "./lazySignal.ts";
 import type { Span, TraceHeaders } from "./trace.ts";
 import type { PendingMode, View } from "./view.ts";
@@ -76,16 +77,31 @@ export const createProgress = (): RequestProgress => ({
   directUnits: 0,
 });
 
+/** What a client asks for by headers, beside its calls (docs/headers.md). */
+export interface AskedByHeaders {
+  /** Forwarded to nodes. */
+  readonly traceHeaders?: TraceHeaders | undefined;
+  /** State values are read from a node. */
+  readonly noCache?: boolean | undefined;
+  /** Only proven answers are wanted. */
+  readonly requiresProof?: boolean | undefined;
+  /** The view that must have been reached, as the client wrote it. */
+  readonly minView?: string | undefined;
+  /** The response says what the request cost. */
+  readonly wantsUnits?: boolean | undefined;
+  /** The error of a header that no answer could obey. */
+  readonly fault?: RpcError | undefined;
+}
+
+export const NOTHING_ASKED: AskedByHeaders = Object.freeze({});
+
 /** What a request has from its transport. All messages of a WebSocket share one. */
 export interface Received {
   /** The headers of the POST, or those of the upgrade. */
   readonly headers: IncomingHttpHeaders;
+  readonly asked: AskedByHeaders;
   /** The id of the HTTP request, for logs. */
   readonly requestId?: string | undefined;
-  /** Forwarded to nodes. */
-  readonly traceHeaders?: TraceHeaders | undefined;
-  /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */
-  readonly noCache?: boolean | undefined;
   /** The connection of a WebSocket. */
   readonly subscriber?: Subscriber | undefined;
 }
@@ -203,11 +219,11 @@ export class Context implements CallScope {
   }
 
   get traceHeaders(): TraceHeaders | undefined {
-    return this.request.received.traceHeaders;
+    return this.request.received.asked.traceHeaders;
   }
 
   get noCache(): boolean {
-    return this.request.received.noCache === true;
+    return this.request.received.asked.noCache === true;
   }
 
   get memory(): ResultMemory | undefined {
@@ -245,7 +261,8 @@ export class Context implements CallScope {
 /** The context of an execution that reads state. */
 export type StateReadContext = Pick<Context, "caller" | "progress" | "noCache" | "bypassCache">;
 
-const NONE: Received = { headers: {} };
+/** The transport of requests of forebay itself. */
+export const NOT_RECEIVED: Received = Object.freeze({ headers: {}, asked: NOTHING_ASKED });
 
 /** Creates the context of a request of forebay itself. `clientId` names its purpose. `caller`: the client that pays for it. */
 export const ownContext = (
@@ -257,4 +274,4 @@ export const ownContext = (
     caller = { clientId },
     ...options
   }: Pick<CallScope, "signal" | "deadlineMs" | "caller"> & ContextOptions,
-): Context => new Context({ caller, received: NONE, signal }, view, deadlineMs, options);
+): Context => new Context({ caller, received: NOT_RECEIVED, signal }, view, deadlineMs, options);

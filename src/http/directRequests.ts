@@ -1,16 +1,15 @@
 import { finished, Readable } from "node:stream";
 import type { AuthenticatedCaller, ClientRequest } from "../access/access.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
-import { type Chunk, errorResult, isStream, isWhole } from "../jsonrpc/response.ts";
-import { invalidRequest, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
+import { type Chunk, isStream, isWhole } from "../jsonrpc/response.ts";
+import { invalidRequest, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import { Pieces } from "../limits/pieces.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
-import { PostRequest, REQUEST_TIMEOUT_MS } from "./httpRequest.ts";
+import { PostRequest, REQUEST_TIMEOUT_MS, type ReadBody, readBody } from "./httpRequest.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
-import { bodyTooLarge, hasJson, type JsonRpcHandler, tooManyPieces, wrongType } from "./jsonRpcHandler.ts";
-import { answerHeaders, REFUSED } from "./postResponder.ts";
-import type { Route } from "./router.ts";
+import { chargeUnread, hasJson, type JsonRpcHandler, unreadError, wrongType } from "./jsonRpcHandler.ts";
+import { answerHeaders, rejected } from "./postResponder.ts";
+import { type Admitted, orThrow } from "./router.ts";
 
 /** A request of this process counts as one of a program on this machine. */
 const LOCAL_ADDRESS = "127.0.0.1";
@@ -22,10 +21,8 @@ export interface DirectRequestsOptions {
   readonly maxBodyBytes: number;
   readonly memory?: MemoryBudget | undefined;
   readonly jsonRpc: Pick<JsonRpcHandler, "call" | "rejectedBy" | "nextRequestId">;
-  /** Returns the error of a client that is not admitted. */
-  admit(request: ClientRequest): Awaitable<AuthenticatedCaller | RpcError>;
-  /** Returns the route of an admitted request, or the error if its key may not use the chain. */
-  routeOf(admitted: AuthenticatedCaller): Route | RpcError;
+  /** Returns the error of a client that is not admitted, or whose key may not use the chain. */
+  admit(request: ClientRequest): Awaitable<Admitted | RpcError>;
 }
 
 const clientOf = ({ method, url, headers }: Request): ClientRequest => {
@@ -36,61 +33,29 @@ const clientOf = ({ method, url, headers }: Request): ClientRequest => {
   };
 };
 
-const refused = (error: RpcError) => {
-  const { status, retryAfterSeconds = status === 429 ? 1 : undefined } = error;
-  const headers = status === 401 ? ["WWW-Authenticate", "Bearer"] : [];
-  return { ...errorResult(error), cacheStatus: REFUSED, retryAfterSeconds, headers };
-};
-
 const requestTimeout = (): RpcError => invalidRequest(`body has not arrived in ${REQUEST_TIMEOUT_MS} ms`, 408);
 
-const checkPieces = ({ bytes, areTooMany }: Pieces, maxBytes: number): void => {
-  if (bytes > maxBytes || areTooMany) {
-    throw bytes > maxBytes ? bodyTooLarge(maxBytes) : tooManyPieces();
-  }
-};
-
 /** Reads a body within the limits of one that arrives over HTTP. Rejects with RpcError above them, and when the request is aborted. */
-const readRequest = async ({ body }: Request, maxBytes: number, post: PostRequest): Promise<Buffer> => {
-  const pieces = new Pieces();
-  if (body === null) {
-    return pieces.join();
-  }
-  const reader = body.getReader();
-  let reason: unknown;
-  // A read that waits then ends as at the end of the body.
-  const stop = (because: unknown): void => {
-    reason = because;
-    reader.cancel(because).catch(() => undefined);
-  };
-  const onAbort = (): void => stop(post.lazySignal.reason);
+const readRequest = ({ body }: Request, maxBytes: number, post: PostRequest): Promise<Buffer> => {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const stream = body === null ? Readable.from([]) : Readable.fromWeb(body);
+  const onAbort = (): unknown => stream.destroy(new Error("the request was aborted"));
+  const timer = setTimeout(() => stream.destroy(requestTimeout()), REQUEST_TIMEOUT_MS);
   post.lazySignal.add(onAbort);
-  const timer = setTimeout(() => stop(requestTimeout()), REQUEST_TIMEOUT_MS);
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (reason !== undefined) {
-        throw reason;
-      }
-      if (done) {
-        return pieces.join();
-      }
-      if (!post.holdBody(value.length)) {
-        throw overBudget();
-      }
-      pieces.add(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
-      checkPieces(pieces, maxBytes);
+  stream.on("error", reject);
+  const onBody = (read: ReadBody): void => {
+    if (typeof read === "string") {
+      chargeUnread(post, read);
+      stream.destroy(unreadError(read, maxBytes));
+    } else {
+      resolve(read);
     }
-  } catch (error) {
-    if (error instanceof RpcError && error.status === 400) {
-      post.caller.charge?.(1, "invalid");
-    }
-    stop(error);
-    throw error;
-  } finally {
+  };
+  readBody(stream, { length: 0, maxBytes }, onBody, post);
+  return promise.finally(() => {
     clearTimeout(timer);
     post.lazySignal.remove(onAbort);
-  }
+  });
 };
 
 /** JSON-RPC requests of this process: the library's `fetch`. Their keys, limits and responses are those of requests over HTTP. */
@@ -115,7 +80,7 @@ export class DirectRequests {
       return await this.#run(endpoint, request, new PostRequest(client, caller, requestId, this.#options.memory));
     } catch (error) {
       if (error instanceof RpcError) {
-        const refusal = refused(error);
+        const refusal = rejected(error);
         return this.#respond(refusal, requestId, Buffer.concat(refusal.chunks));
       }
       throw error;
@@ -131,14 +96,7 @@ export class DirectRequests {
 
   /** Rejects with RpcError if the request is not admitted, or if nothing is served for it. */
   async #open(client: ClientRequest): Promise<{ endpoint: Endpoint; caller: AuthenticatedCaller }> {
-    const caller = await this.#options.admit(client);
-    if (caller instanceof RpcError) {
-      throw caller;
-    }
-    const route = this.#options.routeOf(caller);
-    if (route instanceof RpcError) {
-      throw route;
-    }
+    const { caller, route } = orThrow(await this.#options.admit(client));
     const { endpoint } = route;
     if (endpoint === undefined) {
       throw invalidRequest("no chain is served at this path", 404);

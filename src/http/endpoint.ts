@@ -41,12 +41,6 @@ export interface AnswerHeads {
   readonly proofHeader: ProofHeader;
 }
 
-const UNITS_HEADER = "x-forebay-units";
-
-/** Whether the client wants to know what its request costs. */
-const wantsUnits = ({ received }: Pick<InboundRequest, "received">): boolean =>
-  received.headers[UNITS_HEADER] !== undefined;
-
 /** Formats what a request has spent at nodes, and what it has saved: the difference to the price of its calls at a node. */
 const formatUnits = ({ spentUnits, directUnits }: RequestProgress): string =>
   `spent=${rounded(spentUnits)}, saved=${rounded(Math.max(0, directUnits - spentUnits))}`;
@@ -63,7 +57,7 @@ export const toEndpointResponse = (
   request: InboundRequest,
   { first, last, view, proofHeader }: AnswerHeads,
 ): EndpointResponse => {
-  const { progress } = request;
+  const { progress, received } = request;
   const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
   const pending = mode ?? (errors.length > 0 ? progress?.failedPending : undefined);
   const cacheStatus = formatCacheStatus(replies, errors.length);
@@ -72,7 +66,7 @@ export const toEndpointResponse = (
   // An error, and an item that follows the first byte of a batch, are stated.
   const proof = chunks.length === 0 ? undefined : proofHeader.format(replies, errors.length === 0 && isWhole(chunks));
   // The calls of a streamed response go on.
-  const units = progress && wantsUnits(request) && isWhole(chunks) ? formatUnits(progress) : undefined;
+  const units = progress && received.asked.wantsUnits === true && isWhole(chunks) ? formatUnits(progress) : undefined;
   return { status, retryAfterSeconds, chunks, cacheStatus, pending, head, view, proof, units, errors };
 };
 

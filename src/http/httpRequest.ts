@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
 import type { AuthenticatedCaller } from "../access/access.ts";
-import type { InboundRequest, Received, RequestProgress } from "../core/context.ts";
+import type { AskedByHeaders, InboundRequest, Received, RequestProgress } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
-import type { TraceHeaders } from "../core/trace.ts";
 import { mayBeginJsonRpc } from "../jsonrpc/isJsonRpc.ts";
 import type { ResultMemory } from "../jsonrpc/response.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import { Pieces } from "../limits/pieces.ts";
+import { readAsked } from "./requestHeaders.ts";
 import { RequestMemory } from "./requestMemory.ts";
 
 /**
@@ -18,30 +19,6 @@ export const REQUEST_TIMEOUT_MS = 60_000;
 
 /** Accepted ids of clients: characters that are safe in a log and in a header. */
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
-
-/** W3C Trace Context, section 3.2: https://www.w3.org/TR/trace-context/#traceparent-header */
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-/** A longer value is not forwarded. W3C Baggage, section 3.3.2, requires this length at least. */
-const MAX_TRACE_BYTES = 8_192;
-
-const shortText = (header: string | string[] | undefined): string | undefined =>
-  typeof header === "string" && header !== "" && header.length <= MAX_TRACE_BYTES ? header : undefined;
-
-/** Reads the headers of a trace. Undefined if traceparent is missing or invalid: the others mean nothing without it. */
-export const readTraceHeaders = (headers: IncomingHttpHeaders): TraceHeaders | undefined => {
-  const { traceparent } = headers;
-  if (typeof traceparent !== "string" || !TRACEPARENT.test(traceparent)) {
-    return undefined;
-  }
-  const tracestate = shortText(headers.tracestate);
-  const baggage = shortText(headers.baggage);
-  return {
-    traceparent,
-    ...(tracestate !== undefined && { tracestate }),
-    ...(baggage !== undefined && { baggage }),
-  };
-};
 
 /** Creates the source of request ids: the client's x-request-id, else an id that is unique among replicas. */
 export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) => {
@@ -56,14 +33,6 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
   };
 };
 
-/** A request with the value `proven` gets proven answers only. */
-export const REQUIRE_HEADER = "x-forebay-require";
-
-const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
-
-/** Whether a Cache-Control header has `no-cache` (RFC 9111, section 5.2.1.4). */
-export const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
-
 /**
  * One POST from its headers to its response. It is its own `received`, `memory` and `progress`, so that a cache hit needs no other object.
  * A class because of its getters: see LazyCall in jsonrpc/envelope.ts.
@@ -74,8 +43,7 @@ export class PostRequest implements InboundRequest, Received, RequestProgress, R
   readonly url: string;
   readonly caller: AuthenticatedCaller;
   readonly requestId: string;
-  readonly traceHeaders: TraceHeaders | undefined;
-  readonly noCache: boolean;
+  readonly asked: AskedByHeaders;
   readonly lazySignal = new LazySignal();
   hasNodePlace = false;
   stateReads = 0;
@@ -97,8 +65,7 @@ export class PostRequest implements InboundRequest, Received, RequestProgress, R
     this.url = url;
     this.caller = caller;
     this.requestId = requestId;
-    this.traceHeaders = readTraceHeaders(headers);
-    this.noCache = isNoCache(headers["cache-control"]);
+    this.asked = readAsked(headers);
     this.#budget = budget;
   }
 
@@ -199,6 +166,15 @@ export class HttpRequest extends PostRequest {
   }
 }
 
+/** The announced length of a body. 0: none, or unknown. */
+export const bodyLength = ({ headers }: IncomingMessage): number => Number(headers["content-length"] ?? 0);
+
+interface BodyLimits {
+  /** The announced length. */
+  readonly length: number;
+  readonly maxBytes: number;
+}
+
 /** Counts the bytes of a body. */
 type BodyMemory = Pick<PostRequest, "announceBody" | "holdBody">;
 
@@ -213,12 +189,11 @@ export type ReadBody = Buffer | UnreadReason;
  * Does not call it if the client disconnects. A callback, because a promise costs more than reading a small body.
  */
 export const readBody = (
-  request: IncomingMessage,
-  maxBytes: number,
+  request: Readable,
+  { length, maxBytes }: BodyLimits,
   onBody: (body: ReadBody) => void,
   memory?: BodyMemory,
 ): void => {
-  const length = Number(request.headers["content-length"] ?? 0);
   if (length > maxBytes || memory?.announceBody(length) === false) {
     onBody(length > maxBytes ? "tooLarge" : "overBudget");
     return;
@@ -261,8 +236,8 @@ export type PassedBody = ReadBody | "unread";
 const MAX_SPACE_BYTES = 4 * 1024;
 
 /** Whether a request has a body. */
-export const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+export const hasBody = (request: IncomingMessage): boolean =>
+  request.headers["transfer-encoding"] !== undefined || bodyLength(request) > 0;
 
 /**
  * Reads the body of a request if it may be JSON-RPC, as `readBody` does. Its first bytes decide.
@@ -284,7 +259,7 @@ export const readPassedBody = (
     request.off("data", onData).off("end", onEnd).pause();
     request.unshift(start);
     if (mayBegin) {
-      readBody(request, maxBytes, onBody, memory);
+      readBody(request, { length: bodyLength(request), maxBytes }, onBody, memory);
       request.resume();
     } else {
       onBody("unread");

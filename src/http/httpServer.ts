@@ -1,7 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
-import { type AuthenticatedCaller, findChainRefusal, needsKey } from "../access/access.ts";
+import { type AuthenticatedCaller, type ClientRequest, findChainRefusal, needsKey } from "../access/access.ts";
 import { listen } from "../core/listen.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { invalidRequest, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
@@ -13,7 +14,7 @@ import { HttpTelemetry } from "./httpTelemetry.ts";
 import { JsonRpcHandler, type JsonRpcHandlerOptions, type PassedRequest } from "./jsonRpcHandler.ts";
 import { NewestResponses } from "./pipelinedRequests.ts";
 import { createCors, isOurs, PlainResponses, type PlainResponsesOptions } from "./plainResponses.ts";
-import { createRouter, type Route } from "./router.ts";
+import { type Admitted, createRouter, type Route } from "./router.ts";
 import { Upgrades } from "./upgrades.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */
@@ -80,15 +81,13 @@ export class HttpServer {
     this.#direct = new DirectRequests(
       {
         ...{ maxBodyBytes: options.maxBodyBytes, memory: options.memory, jsonRpc: this.#jsonRpc },
-        admit: (request) => this.#admission.admit(request),
-        routeOf: (admitted) => this.#routeOf(admitted),
+        admit: (request) => this.#admit(request),
       },
       telemetry,
     );
     this.#plain = new PlainResponses({ ...options, commonHeaders, cors }, telemetry);
     this.#upgrades = new Upgrades({
-      admit: (request) => this.#admission.admit(request),
-      routeOf: (admitted) => this.#routeOf(admitted),
+      admit: (request) => this.#admit(request),
       nextRequestId: (headers) => this.#jsonRpc.nextRequestId(headers),
     });
     this.#server = createServer(
@@ -183,11 +182,18 @@ export class HttpServer {
     this.#direct.close();
   }
 
-  /** Returns the route of an admitted request, or the error if its key may not use the chain. */
-  #routeOf({ target, chains }: AuthenticatedCaller): Route | RpcError {
-    const routing = this.#route(target);
-    return findChainRefusal({ chains }, routing.chain) ?? routing;
+  /** Returns the error of a client that is not admitted, or whose key may not use the chain. */
+  #admit(request: ClientRequest): Awaitable<Admitted | RpcError> {
+    return whenKnown(this.#admission.admit(request), this.#addRoute);
   }
+
+  readonly #addRoute = (caller: AuthenticatedCaller | RpcError): Admitted | RpcError => {
+    if (caller instanceof RpcError) {
+      return caller;
+    }
+    const route = this.#route(caller.target);
+    return findChainRefusal(caller, route.chain) ?? { caller, route };
+  };
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method } = request;
@@ -195,7 +201,7 @@ export class HttpServer {
       this.#plain.sendHealth(!this.#isDraining && this.#options.isReady?.() !== false, request, response);
       return;
     }
-    const admitted = this.#admission.admit(request);
+    const admitted = this.#admit(request);
     if (!(admitted instanceof Promise)) {
       this.#onAdmitted(admitted, request, response);
       return;
@@ -208,32 +214,28 @@ export class HttpServer {
     });
   }
 
-  #onAdmitted(admitted: AuthenticatedCaller | RpcError, request: IncomingMessage, response: ServerResponse): void {
+  #onAdmitted(admitted: Admitted | RpcError, request: IncomingMessage, response: ServerResponse): void {
     if (admitted instanceof RpcError) {
       this.#onRejected(admitted, request, response);
       return;
     }
-    const routing = this.#routeOf(admitted);
-    if (routing instanceof RpcError) {
-      this.#onRejected(routing, request, response);
-      return;
-    }
+    const { caller, route } = admitted;
     const { method } = request;
-    const { endpoint, passthrough } = routing;
+    const { endpoint, passthrough } = route;
     if (method === "TRACE") {
-      this.#plain.rejectTrace(routing, request, response);
+      this.#plain.rejectTrace(route, request, response);
     } else if (method === "POST" && endpoint !== undefined) {
-      this.#jsonRpc.handle(endpoint, request, response, admitted);
-    } else if (method !== "POST" && this.#plain.servePage(routing.path, request, response)) {
+      this.#jsonRpc.handle(endpoint, request, response, caller);
+    } else if (method !== "POST" && this.#plain.servePage(route.path, request, response)) {
       return;
-    } else if (method === "OPTIONS" && isOurs(routing)) {
-      this.#plain.sendPreflight(routing, request, response);
-    } else if (passthrough !== undefined && admitted.payments !== undefined) {
+    } else if (method === "OPTIONS" && isOurs(route)) {
+      this.#plain.sendPreflight(route, request, response);
+    } else if (passthrough !== undefined && caller.payments !== undefined) {
       this.#jsonRpc.reject(needsKey(), request, response);
     } else if (passthrough !== undefined) {
-      this.#passThrough(passthrough, routing, { request, response, admitted });
+      this.#passThrough(passthrough, route, { request, response, admitted: caller });
     } else {
-      this.#plain.rejectPath(routing, this.#routes.keys(), request, response);
+      this.#plain.rejectPath(route, this.#routes.keys(), request, response);
     }
   }
 

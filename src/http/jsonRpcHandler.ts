@@ -4,10 +4,10 @@ import { PaymentError, type Payments } from "../access/payment/payments.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { isJsonRpc } from "../jsonrpc/isJsonRpc.ts";
-import { errorResult } from "../jsonrpc/response.ts";
 import { CODES, invalidRequest, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
 import {
+  bodyLength,
   createRequestIds,
   HttpRequest,
   hasBody,
@@ -20,7 +20,7 @@ import {
 } from "./httpRequest.ts";
 import type { HttpTelemetry } from "./httpTelemetry.ts";
 import { PipelinedRequests } from "./pipelinedRequests.ts";
-import { PostResponder, type PostResponderOptions, REFUSED } from "./postResponder.ts";
+import { PostResponder, type PostResponderOptions, rejected } from "./postResponder.ts";
 
 const ACCEPTED = new Set(["application/json", "application/json-rpc", "application/jsonrequest"]);
 
@@ -43,11 +43,6 @@ const MAX_REJECTED_BYTES = 16 * 1024;
 /** A shorter body is not counted while its calls wait for nodes. */
 const MIN_HELD_BODY_BYTES = 4 * 1024;
 
-const rejected = (error: RpcError, id?: Uint8Array): EndpointResponse => ({
-  ...errorResult(error, id),
-  cacheStatus: REFUSED,
-});
-
 export const wrongType = (): RpcError => invalidRequest("Content-Type must be application/json, not encoded", 415);
 
 const encodedBody = (): RpcError => invalidRequest("a body with Content-Encoding is not passed through", 415);
@@ -55,10 +50,21 @@ const encodedBody = (): RpcError => invalidRequest("a body with Content-Encoding
 const notPassedThrough = (chain: string): RpcError =>
   invalidRequest(`no JSON-RPC is served or passed through at this path: send it to /${chain}`, 404);
 
-export const tooManyPieces = (): RpcError => invalidRequest("body arrives in too many pieces", 400);
+/** The error of a body that is not read to its end. */
+export const unreadError = (reason: UnreadReason, maxBytes: number): RpcError =>
+  reason === "overBudget"
+    ? overBudget()
+    : invalidRequest(
+        reason === "tooLarge" ? `body is larger than ${maxBytes} bytes` : "body arrives in too many pieces",
+        400,
+      );
 
-export const bodyTooLarge = (maxBytes: number): RpcError =>
-  invalidRequest(`body is larger than ${maxBytes} bytes`, 400);
+/** Counts a body that is not read to its end, unless it is for lack of memory here. */
+export const chargeUnread = ({ caller }: PostRequest, reason: UnreadReason): void => {
+  if (reason !== "overBudget") {
+    caller.charge?.(1, "invalid");
+  }
+};
 
 /** Whether the body of a request is JSON that can be read. */
 export const hasJson = ({
@@ -118,7 +124,8 @@ export class JsonRpcHandler {
       this.#telemetry.end(post, { status: response.statusCode, left: !response.writableFinished }, startMs);
     });
     if (hasJson(request.headers)) {
-      readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(endpoint, post, body), post);
+      const limits = { length: bodyLength(request), maxBytes: this.#options.maxBodyBytes };
+      readBody(request, limits, (body) => this.#onBody(endpoint, post, body), post);
     } else {
       admitted.charge?.(1, "invalid");
       this.#responder.respond(post, rejected(wrongType()));
@@ -150,9 +157,9 @@ export class JsonRpcHandler {
 
   /** Responds with an error. Reads a short body, because the response to one call has the id of that call. */
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
-    const { "content-length": length = "0" } = request.headers;
-    if (request.method === "POST" && Number(length) > 0 && Number(length) <= MAX_REJECTED_BYTES) {
-      readBody(request, MAX_REJECTED_BYTES, (body) =>
+    const length = bodyLength(request);
+    if (request.method === "POST" && length > 0 && length <= MAX_REJECTED_BYTES) {
+      readBody(request, { length, maxBytes: MAX_REJECTED_BYTES }, (body) =>
         this.#responder.reject(error, request, response, typeof body === "string" ? NULL_ID : readId(body)),
       );
     } else {
@@ -198,14 +205,9 @@ export class JsonRpcHandler {
   }
 
   #rejectUnread(post: HttpRequest, reason: UnreadReason): void {
-    if (reason === "overBudget") {
-      post.releaseMemory();
-      this.#responder.rejectUnread(post, overBudget());
-      return;
-    }
-    post.caller.charge?.(1, "invalid");
-    const isLarge = reason === "tooLarge";
-    this.#responder.rejectUnread(post, isLarge ? bodyTooLarge(this.#options.maxBodyBytes) : tooManyPieces(), isLarge);
+    post.releaseMemory();
+    chargeUnread(post, reason);
+    this.#responder.rejectUnread(post, unreadError(reason, this.#options.maxBodyBytes), reason === "tooLarge");
   }
 
   #onBody(endpoint: Endpoint, post: HttpRequest, body: ReadBody): void {

@@ -40,8 +40,13 @@ export interface PostResponderOptions {
   commonHeaders(request: IncomingMessage): readonly string[];
 }
 
-/** Value of the Cache-Status header of a request that no endpoint answered. */
-export const REFUSED = "forebay; detail=refused";
+/** The response to a request that no endpoint answered. Its chunks are whole. */
+export const rejected = (error: RpcError, id?: Uint8Array) => {
+  const { status, retryAfterSeconds = status === 429 ? 1 : undefined } = error;
+  // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.
+  const headers = status === 401 ? ["WWW-Authenticate", "Bearer"] : undefined;
+  return { ...errorResult(error, id), cacheStatus: "forebay; detail=refused", retryAfterSeconds, headers };
+};
 
 /**
  * Time to discard the rest of a body that is too large. Without it, the sender gets a reset instead of the response.
@@ -64,24 +69,21 @@ const stopReading = (socket: Socket): void => {
   pause();
 };
 
-/** Returns the names and values of the headers of every answer and error, in one flat list. `common` are those of any response. */
-const basicHeaders = (cacheStatus: string, requestId: string, common: readonly string[]): string[] => [
-  "Content-Type",
-  "application/json",
-  "Cache-Status",
-  cacheStatus,
-  "x-request-id",
-  requestId,
-  ...common,
-];
-
 /** Returns the names and values of the headers of an answer, in one flat list. `common` are those of every response. */
 export const answerHeaders = (
   { cacheStatus, pending, head, view, proof, units, retryAfterSeconds, headers: further }: EndpointResponse,
   requestId: string,
   common: readonly string[] = [],
 ): string[] => {
-  const headers = basicHeaders(cacheStatus, requestId, common);
+  const headers = [
+    "Content-Type",
+    "application/json",
+    "Cache-Status",
+    cacheStatus,
+    "x-request-id",
+    requestId,
+    ...common,
+  ];
   if (pending !== undefined) {
     headers.push("x-forebay-pending", pending);
   }
@@ -147,36 +149,18 @@ export class PostResponder {
 
   /** Sends the error of a request that was not admitted. */
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse, id: Uint8Array): void {
-    const body = Buffer.concat(errorResult(error, id).chunks);
-    const headers = this.#headersOfError(request, this.#nextRequestId(request.headers));
-    // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.
-    if (error.status === 401) {
-      headers.push("WWW-Authenticate", "Bearer");
-    }
-    if (error.status === 429) {
-      headers.push("Retry-After", String(error.retryAfterSeconds ?? 1), "Connection", "close");
-    }
-    this.#telemetry.countResponse(error.status);
-    response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
+    const requestId = this.#nextRequestId(request.headers);
+    this.#writeError(rejected(error, id), { message: request, response, requestId }, error.status === 429);
+    response.end();
   }
 
   /**
    * Sends the error of a body that is not read. Ends the connection after the sender had time to read the error.
    * `discards`: the rest of the body is read. Reading can cost more than the request itself, and a server without room reads none.
    */
-  rejectUnread(
-    { message: request, response, requestId }: HttpRequest,
-    error: RpcError,
-    discards = error.status !== OVERLOADED,
-  ): void {
-    const { status, retryAfterSeconds } = error;
-    const body = Buffer.concat(errorResult(error).chunks);
-    const headers = this.#headersOfError(request, requestId);
-    if (retryAfterSeconds !== undefined) {
-      headers.push("Retry-After", String(retryAfterSeconds));
-    }
-    this.#telemetry.countResponse(status);
-    response.writeHead(status, [...headers, "Content-Length", String(body.length), "Connection", "close"]).write(body);
+  rejectUnread(post: HttpRequest, error: RpcError, discards = error.status !== OVERLOADED): void {
+    const { message: request, response } = post;
+    this.#writeError(rejected(error), post, true);
     const end = (): void => {
       clearTimeout(timer);
       response.end();
@@ -190,8 +174,17 @@ export class PostResponder {
     }
   }
 
-  #headersOfError(request: IncomingMessage, requestId: string): string[] {
-    return basicHeaders(REFUSED, requestId, this.#options.commonHeaders(request));
+  /** Writes an error whose response is still to be ended. */
+  #writeError(
+    answer: ReturnType<typeof rejected>,
+    { message, response, requestId }: Pick<HttpRequest, "message" | "response" | "requestId">,
+    closes: boolean,
+  ): void {
+    const body = Buffer.concat(answer.chunks);
+    const headers = answerHeaders(answer, requestId, this.#options.commonHeaders(message));
+    headers.push("Content-Length", String(body.length), ...(closes ? ["Connection", "close"] : []));
+    this.#telemetry.countResponse(answer.status);
+    response.writeHead(answer.status, headers).write(body);
   }
 
   #countSent({ caller }: HttpRequest, bytes: number): void {

@@ -1,3 +1,5 @@
+import type { AuthenticatedCaller } from "../access/access.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Endpoint, PassThrough } from "./endpoint.ts";
 
 export interface Route {
@@ -12,6 +14,20 @@ export interface Route {
   /** Target of the request at the proxy. */
   readonly target: string;
 }
+
+/** A client that may send its request, and where the request goes. */
+export interface Admitted {
+  readonly caller: AuthenticatedCaller;
+  readonly route: Route;
+}
+
+/** Throws the error of a client that is not admitted. */
+export const orThrow = (admitted: Admitted | RpcError): Admitted => {
+  if (admitted instanceof RpcError) {
+    throw admitted;
+  }
+  return admitted;
+};
 
 /** Returns path and query of a target, which may be an absolute URL (RFC 9112, section 3.2.2). */
 const originForm = (target: string): string => {

@@ -1,16 +1,14 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type AuthenticatedCaller, needsKey } from "../access/access.ts";
+import { needsKey } from "../access/access.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
-import { errorResult } from "../jsonrpc/response.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
-import type { Route } from "./router.ts";
+import { answerHeaders, rejected } from "./postResponder.ts";
+import { type Admitted, orThrow } from "./router.ts";
 
 interface UpgradesOptions {
-  /** Returns the error of a client that is not admitted. */
-  admit(request: IncomingMessage): Awaitable<AuthenticatedCaller | RpcError>;
-  /** Returns the route of an admitted request, or the error if its key may not use the chain. */
-  routeOf(admitted: AuthenticatedCaller): Route | RpcError;
+  /** Returns the error of a client that is not admitted, or whose key may not use the chain. */
+  admit(request: IncomingMessage): Awaitable<Admitted | RpcError>;
   nextRequestId(headers: IncomingHttpHeaders): string;
 }
 
@@ -43,35 +41,22 @@ export class Upgrades {
     });
   }
 
-  #onAdmitted(admitted: AuthenticatedCaller | RpcError, request: IncomingMessage, stream: UpgradedStream): void {
-    const { routeOf, nextRequestId } = this.#options;
-    const { socket, head } = stream;
-    const reject = (error: RpcError): void => rejectUpgrade(socket, error, nextRequestId(request.headers));
-    if (admitted instanceof RpcError) {
-      reject(admitted);
-      return;
-    }
-    if (admitted.payments !== undefined) {
-      reject(needsKey());
-      return;
-    }
-    const route = routeOf(admitted);
-    if (route instanceof RpcError) {
-      reject(route);
-      return;
-    }
-    const { endpoint } = route;
-    if (endpoint?.upgrade === undefined) {
-      endUpgrade(socket, "404 Not Found");
-      return;
-    }
+  #onAdmitted(admitted: Admitted | RpcError, request: IncomingMessage, { socket, head }: UpgradedStream): void {
     try {
-      endpoint.upgrade(request, socket, head, admitted);
+      const { caller, route } = orThrow(admitted);
+      if (caller.payments !== undefined) {
+        throw needsKey();
+      }
+      if (route.endpoint?.upgrade === undefined) {
+        endUpgrade(socket, "404 Not Found");
+      } else {
+        route.endpoint.upgrade(request, socket, head, caller);
+      }
     } catch (error) {
       if (!(error instanceof RpcError)) {
         throw error;
       }
-      reject(error);
+      rejectUpgrade(socket, error, this.#options.nextRequestId(request.headers));
     }
   }
 }
@@ -89,15 +74,10 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
 
 /** Ends a connection that asked for an upgrade, with an error in JSON. */
 export const rejectUpgrade = (socket: Duplex, error: RpcError, requestId: string): void => {
-  const body = Buffer.concat(errorResult(error).chunks);
-  const head = [
-    `HTTP/1.1 ${error.status} ${STATUS_TEXT[error.status] ?? ""}`,
-    "Connection: close",
-    "Content-Type: application/json",
-    `Content-Length: ${body.length}`,
-    `x-request-id: ${requestId}`,
-    ...(error.status === 401 ? ["WWW-Authenticate: Bearer"] : []),
-    ...(error.retryAfterSeconds === undefined ? [] : [`Retry-After: ${error.retryAfterSeconds}`]),
-  ];
-  socket.end(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
+  const answer = rejected(error);
+  const body = Buffer.concat(answer.chunks);
+  const headers = answerHeaders(answer, requestId, ["Connection", "close", "Content-Length", String(body.length)]);
+  const lines = headers.map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  const head = `HTTP/1.1 ${error.status} ${STATUS_TEXT[error.status] ?? ""}\r\n${lines.join("")}\r\n`;
+  socket.end(Buffer.concat([Buffer.from(head), body]));
 };

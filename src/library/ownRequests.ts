@@ -1,4 +1,4 @@
-import { createProgress, type InboundRequest } from "../core/context.ts";
+import { createProgress, type InboundRequest, NOT_RECEIVED } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { readWhole } from "../jsonrpc/response.ts";
@@ -62,7 +62,7 @@ export class OwnRequests {
     }
     const ending = new LazySignal();
     const inbound: InboundRequest = {
-      ...{ caller: CALLER, received: { headers: {} }, lazySignal: ending },
+      ...{ caller: CALLER, received: NOT_RECEIVED, lazySignal: ending },
       get signal() {
         return ending.signal;
       },

@@ -1,7 +1,7 @@
-import type { CallUsage, Context, InboundRequest, Received } from "../core/context.ts";
+import type { CallUsage, Context, InboundRequest } from "../core/context.ts";
 import { isNodeFault, NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { NODE_SPAN, type Tracer } from "../core/trace.ts";
+import { NODE_SPAN, type TraceHeaders, type Tracer } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
@@ -138,7 +138,7 @@ type CallOutcome = Outcome<LoggedContext, RpcResponse>;
 const FAILED: ReadonlySet<OutcomeLabel> = new Set(["unavailable", "timeout", "internal"]);
 
 /** Returns the trace id of a `traceparent` header. */
-const traceIdOf = (headers: Received["traceHeaders"]): string | undefined => headers?.traceparent.split("-", 2)[1];
+const traceIdOf = (headers: TraceHeaders | undefined): string | undefined => headers?.traceparent.split("-", 2)[1];
 
 /** The line of one call, at level debug. */
 const formatCall = (chain: string, { call, context, error, reply, seconds }: CallOutcome) => ({
@@ -147,7 +147,7 @@ const formatCall = (chain: string, { call, context, error, reply, seconds }: Cal
   milliseconds: Math.round(seconds * 1000),
   clientId: context.caller.clientId,
   requestId: context.received.requestId,
-  traceId: traceIdOf(context.received.traceHeaders),
+  traceId: traceIdOf(context.received.asked.traceHeaders),
   node: reply?.node,
   code: error?.code,
 });
@@ -164,7 +164,7 @@ const formatSample = (chain: string, { call, context, error, reply, seconds }: C
   outcome: outcomeLabel(error, context),
   cache: reply && cacheOf(reply),
   milliseconds: Math.round(seconds * 1000 * MICROSECONDS) / MICROSECONDS,
-  traceId: context.span?.traceId ?? traceIdOf(context.received.traceHeaders),
+  traceId: context.span?.traceId ?? traceIdOf(context.received.asked.traceHeaders),
 });
 
 /** Creates the log of calls: those that `requestLog` samples, and slow and failed ones, of which there are few lines. */

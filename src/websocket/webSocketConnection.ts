@@ -2,9 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import type { AuthenticatedCaller, Reauthorize } from "../access/access.ts";
-import type { InboundRequest, Received, Subscriber } from "../core/context.ts";
+import type { AskedByHeaders, InboundRequest, Received, Subscriber } from "../core/context.ts";
 import { LazySignal } from "../core/lazySignal.ts";
-import { isNoCache, REQUIRE_HEADER, readTraceHeaders } from "../http/httpRequest.ts";
 import { RequestMemory } from "../http/requestMemory.ts";
 import { type Chunk, errorResult, isStream, isWhole } from "../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
@@ -25,6 +24,7 @@ export interface WebSocketConnectionOptions {
   readonly stream: Duplex;
   /** The upgrade request. */
   readonly request: IncomingMessage;
+  readonly asked: AskedByHeaders;
   readonly admitted: AuthenticatedCaller;
   /** The name of the chain. */
   readonly chain: string;
@@ -77,12 +77,10 @@ export class WebSocketConnection {
       onRoom: () => this.#flow.onRoom(),
     });
     this.#flow = new MessageFlow(options.socket, this.#sendQueue, requests);
-    const { headers } = options.request;
     this.#received = {
-      headers,
+      headers: options.request.headers,
+      asked: options.asked,
       requestId: options.requestId,
-      traceHeaders: readTraceHeaders(headers),
-      noCache: isNoCache(headers["cache-control"]),
       subscriber: this.#createSubscriber(),
     };
     this.closed = this.#listen();
@@ -132,7 +130,7 @@ export class WebSocketConnection {
       this.#admitted = reauthorize(this.#admitted, {
         chain: this.#options.chain,
         isSubscribed: this.#subscriptions.size > 0,
-        requiresProof: this.#received.headers[REQUIRE_HEADER] !== undefined,
+        requiresProof: this.#received.asked.requiresProof === true,
       });
     } catch (error) {
       if (!(error instanceof RpcError)) {

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import type { WebSocketServer } from "ws";
 import type { AuthenticatedCaller, Reauthorize } from "../access/access.ts";
+import type { AskedByHeaders } from "../core/context.ts";
 import { createRequestIds } from "../http/httpRequest.ts";
 import { endUpgrade, rejectUpgrade } from "../http/upgrades.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -37,6 +38,7 @@ export interface WebSocketServerOptions {
 /** A request for a WebSocket. */
 export interface UpgradeRequest {
   readonly request: IncomingMessage;
+  readonly asked: AskedByHeaders;
   readonly stream: Duplex;
   /** The first bytes after the request. */
   readonly head: Buffer;
@@ -97,15 +99,13 @@ export class WebSockets {
     }
   }
 
-  #open({ request, stream, head, admitted, chain }: UpgradeRequest, handle: HandleMessage): void {
+  #open({ head, ...upgrade }: UpgradeRequest, handle: HandleMessage): void {
+    const { request, stream } = upgrade;
     this.#server ??= this.#createServer();
     this.#server.handleUpgrade(request, stream, head, (socket) => {
       const connection = new WebSocketConnection({
+        ...upgrade,
         socket,
-        stream,
-        request,
-        admitted,
-        chain,
         handle,
         turns: this.#turns,
         requestId: this.#nextRequestId(request.headers),

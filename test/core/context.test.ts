@@ -10,7 +10,7 @@ const span = (): Span => ({ traceId: "0".repeat(32), child: span, count: () => 0
 
 const inbound = createInbound({
   caller: { clientId: "client", connection: {}, charge: () => {}, authorize: () => undefined },
-  received: { headers: {}, requestId: "r-1", traceHeaders: { traceparent: "00-0-0-00" }, noCache: true },
+  received: { headers: {}, asked: { traceHeaders: { traceparent: "00-0-0-00" }, noCache: true }, requestId: "r-1" },
   memory: { holdCalls: () => true, hold: () => true, drop: () => {}, holdResponse: () => true },
   progress: { ...createProgress(), stateReads: 1 },
   lazySignal: new LazySignal(),

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { Context, type Subscriber } from "../../src/core/context.ts";
+import { Context, NOT_RECEIVED, type Subscriber } from "../../src/core/context.ts";
 import type { HeadChange, Heads, RingBlock } from "../../src/core/heads.ts";
 import type { PendingExtension } from "../../src/core/view.ts";
 import { type Address, formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
@@ -104,7 +104,7 @@ export const createRig = () => {
   const subscribe = async (params: readonly unknown[], isProven: boolean) => {
     const begin: (() => void)[] = [];
     const inbound = createInbound({
-      received: { headers: {}, subscriber },
+      received: { ...NOT_RECEIVED, subscriber },
       afterResponse: (then) => begin.push(then),
     });
     const context = new Context(inbound, { heads }, 0);

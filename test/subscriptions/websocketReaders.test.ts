@@ -36,10 +36,13 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
   const server = createServer();
   const subscriber = Promise.withResolvers<Subscriber>();
   server.on("upgrade", (request, stream, head) =>
-    webSockets.accept({ request, stream, head, admitted: allowEveryone(request), chain: "chain" }, (body, message) => {
-      subscriber.resolve(message.received.subscriber ?? assert.fail());
-      return handle(body, message);
-    }),
+    webSockets.accept(
+      { request, asked: {}, stream, head, admitted: allowEveryone(request), chain: "chain" },
+      (body, message) => {
+        subscriber.resolve(message.received.subscriber ?? assert.fail());
+        return handle(body, message);
+      },
+    ),
   );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -8,7 +8,7 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { createCallLog } from "../../src/telemetry/callReports.ts";
 
-const asker = { caller: { clientId: "203.0.113.1" }, received: { headers: {}, requestId: "r-1" } };
+const asker = { caller: { clientId: "203.0.113.1" }, received: { headers: {}, asked: {}, requestId: "r-1" } };
 
 interface ToldCall {
   readonly seconds: number;
@@ -114,7 +114,7 @@ test("at level debug every call has a line with chain, method and trace id", () 
       signal: new AbortController().signal,
       received: {
         ...asker.received,
-        traceHeaders: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+        asked: { traceHeaders: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" } },
       },
     },
     reply: undefined,
@@ -138,7 +138,10 @@ test("at level debug every call has a line with chain, method and trace id", () 
 test("sampled calls have a line with outcome, cache and trace, and nothing of the parameters and the client", (t) => {
   const requestLog = { share: 1 };
   const { lines, tellAll } = createRecordedLog(requestLog);
-  const received = { ...asker.received, traceHeaders: { traceparent: `00-${"a".repeat(32)}-b7ad6b7169203331-01` } };
+  const received = {
+    ...asker.received,
+    asked: { traceHeaders: { traceparent: `00-${"a".repeat(32)}-b7ad6b7169203331-01` } },
+  };
   const reply = { body: Buffer.from("1"), status: { hit: "memory" } } as const;
   tellAll({ seconds: 0.000_123_4, reply, received });
   tellAll({ seconds: 0.25, reply: { ...reply, status: { fwd: "miss", stored: true } } });

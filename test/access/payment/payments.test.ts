@@ -87,7 +87,7 @@ const createRig = async (
   };
   return {
     handle: (response: PayableResponse, { nonce = 1, signal = new AbortController().signal } = {}) => {
-      const received = { headers: { "payment-signature": signedHeader(nonce) } };
+      const received = { headers: { "payment-signature": signedHeader(nonce) }, asked: {} };
       const inbound = { received, caller: { clientId: "client", connection: {} }, signal, memory };
       return payments.handle({ body: Buffer.from(BATCH), chain: "op", target: "/", inbound }, () => response);
     },

@@ -1,4 +1,10 @@
-import { Context, type InboundRequest, type Received } from "../../../src/core/context.ts";
+import {
+  type AskedByHeaders,
+  Context,
+  type InboundRequest,
+  NOT_RECEIVED,
+  type Received,
+} from "../../../src/core/context.ts";
 import type { Heads } from "../../../src/core/heads.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../../src/core/rpcSource.ts";
 import { createCall } from "../../../src/jsonrpc/call.ts";
@@ -14,7 +20,8 @@ const ABOVE_ALL_HEADS: Heads = {
 export interface ContextOptions
   extends Partial<Pick<Context, "view" | "deadlineMs" | "bypassCache" | "span">>,
     Partial<Pick<InboundRequest, "caller" | Optional>>,
-    Omit<Received, "headers" | "subscriber"> {
+    Pick<Received, "requestId">,
+    Pick<AskedByHeaders, "traceHeaders" | "noCache"> {
   /** Heads of the view; by default above the head of every node. */
   readonly heads?: Heads;
   readonly clientId?: string;
@@ -26,7 +33,7 @@ type Optional = "signal" | "lazySignal" | "memory" | "progress";
 /** A request as a transport receives it. */
 export const createInbound = (fields: Partial<InboundRequest> = {}): InboundRequest => ({
   caller: { clientId: "test" },
-  received: { headers: {} },
+  received: NOT_RECEIVED,
   signal: new AbortController().signal,
   ...fields,
 });
@@ -45,7 +52,7 @@ export const createContext = ({
   noCache,
   ...request
 }: ContextOptions = {}): Context => {
-  const received = { headers: {}, requestId, traceHeaders, noCache };
+  const received = { headers: {}, asked: { traceHeaders, noCache }, requestId };
   const inbound = createInbound({ caller: { clientId, connection }, received, ...request });
   return new Context(inbound, view, deadlineMs, { bypassCache, span });
 };

@@ -69,7 +69,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   const server = createServer();
   server.on("upgrade", (request, stream, head) =>
     webSockets.accept(
-      { request, stream, head, admitted: allowEveryone(request), chain: "chain" },
+      { request, asked: {}, stream, head, admitted: allowEveryone(request), chain: "chain" },
       async (body, message) => {
         return dispatch(body, new Context(message, { heads }, 0));
       },
