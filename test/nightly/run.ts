@@ -16,15 +16,8 @@ const USAGE = `npm run nightly -- [--seconds N] [NAMES], where a name is bench, 
 const SECONDS = { bench: 240, long: 120, fuzz: 90, soak: 240, truth: 240 } as const;
 /** A bench below this time is a short one. */
 const WHOLE_BENCH_SECONDS = 60;
-/** Their whole form takes longer than four minutes, and that of `scaling` writes a file of the documentation. */
-const SHORT_BENCHES: ReadonlySet<string> = new Set([
-  "load-memory",
-  "peers",
-  "replicas",
-  "restart",
-  "scaling",
-  "wallet-mix",
-]);
+/** Their whole form takes longer than four minutes. */
+const SHORT_BENCHES: ReadonlySet<string> = new Set(["load-memory", "peers", "replicas", "restart", "wallet-mix"]);
 /** A run prepares, ends its processes, and completes what it has begun. A busy machine takes longer. */
 const MORE_MS = 360_000;
 const SEEDS = 2 ** 31;

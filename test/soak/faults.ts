@@ -163,7 +163,7 @@ const FAULTS_A_WINDOW = 3;
 const QUIET_MS = 5_000;
 
 /** Returns the pause after a fault. `delays` counts the faults that delay forebay, this one included. */
-export const pauseMs = (delays: number, isOfChain: boolean, random: (below: number) => number): number =>
+const pauseMs = (delays: number, isOfChain: boolean, random: (below: number) => number): number =>
   !isOfChain && delays % FAULTS_A_WINDOW === 0 ? RECOVERY_MS + QUIET_MS : random(MAX_PAUSE_MS);
 
 /** Runs one fault after the other in random order. Each fault is run once before one is repeated. */

@@ -18,7 +18,7 @@ interface Period {
 }
 
 /** Returns the lag that is allowed because timers were late by `delayMs`. */
-export const slownessMs = (delayMs: number): number => Math.min(MAX_SLOWNESS_MS, TURNS * delayMs);
+const slownessMs = (delayMs: number): number => Math.min(MAX_SLOWNESS_MS, TURNS * delayMs);
 
 /** The longest lag that is allowed: a constant, and more while other programs take the processor from this one. */
 export class LagBound {
