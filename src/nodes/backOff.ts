@@ -41,6 +41,8 @@ export class BackOff {
   #failedMs = Number.NEGATIVE_INFINITY;
   #openMs: number;
   #openUntilMs: number | undefined;
+  /** When the requests could begin of which one has made the time longer. */
+  #triedFromMs = Number.POSITIVE_INFINITY;
   #isTried = false;
 
   constructor({
@@ -89,12 +91,19 @@ export class BackOff {
 
   /**
    * A request that began after the last failure ends the back-off at any time. Without `startMs` only a trial does: a request that was
-   * in flight when the back-off began does not.
+   * in flight when the back-off began does not. One that began together with the trial that failed shows that the cause is the load:
+   * the time does not become longer.
    */
   succeeded(startMs = Number.NEGATIVE_INFINITY): void {
     this.#failures = 0;
-    if (this.isOpen && (startMs === Number.NEGATIVE_INFINITY ? this.#isDue() : startMs >= this.#failedMs)) {
+    if (this.#openUntilMs === undefined) {
+      return;
+    }
+    if (startMs === Number.NEGATIVE_INFINITY ? this.#isDue() : startMs >= this.#failedMs) {
       this.reset();
+    } else if (startMs >= this.#triedFromMs) {
+      this.#openMs = this.#firstOpenMs;
+      this.#openUntilMs = Math.min(this.#openUntilMs, this.#failedMs + this.#openMs);
     }
   }
 
@@ -151,11 +160,12 @@ export class BackOff {
     if (this.isOpen) {
       this.#openMs = Math.min(this.#openMs * 2, this.#maxOpenMs);
     }
-    this.#openFor(forMs > 0 ? forMs : this.#openMs);
+    this.#openFor(forMs > 0 ? forMs : this.#openMs, forMs > 0 ? undefined : this.#openUntilMs);
   }
 
-  #openFor(forMs: number): void {
+  #openFor(forMs: number, triedFromMs = Number.POSITIVE_INFINITY): void {
     const wasOpen = this.isOpen;
+    this.#triedFromMs = triedFromMs;
     this.#openUntilMs = this.#nowMs() + forMs;
     if (!wasOpen) {
       this.#onChange?.(true);

@@ -36,7 +36,7 @@ export interface EndedRead {
 const BACK_OFFS = {
   failed: { failures: 5, openMs: 5_000 },
   refused: { failures: 3, openMs: 10_000, maxOpenMs: 300_000 },
-  limited: { failures: 1, openMs: 1_000, maxOpenMs: 300_000 },
+  limited: { failures: 1, openMs: 1_000, maxOpenMs: 10_000 },
   wrong: { failures: 1, openMs: 30_000, maxOpenMs: 300_000 },
   method: { failures: 3, openMs: 10_000, maxOpenMs: 300_000 },
 } as const satisfies Record<string, BackOffNumbers>;
@@ -44,7 +44,7 @@ const BACK_OFFS = {
 /** While no other node is available, a node that rejects requests gets one read in this time. */
 const LAST_RESORT_MS = 1_000;
 /** The operator must know of a rate limit of this length. */
-const LONG_LIMIT_MS = 10_000;
+const LONG_LIMIT_MS = 8_000;
 
 /** The errors of a node that rejects its user, whatever the call. */
 const REFUSALS: ReadonlySet<NodeErrorKind> = new Set(["billing", "unauthorized", "rateLimited"]);
@@ -73,7 +73,7 @@ const confirmationOf = (outcome: OwnCallOutcome, isSame: (error: NodeError) => b
  * | no byte for a second, and no answer to a probe (HangWatch) | `lastResort` | any byte; it is probed every 5 s |
  * | five HTTP requests in a row fail, and then a call of forebay's own | `lastResort` | each 5 s a read or a poll of its head is the trial |
  * | three reads in a row are refused (credentials, plan), and then a call of forebay's own | `lastResort` | a trial after 10 s, doubling to 5 min, or Retry-After; or any read that it answers |
- * | a rate limit, or Retry-After | `lastResort` | a trial after 1 s, doubling to 5 min, or Retry-After. Until then its calls wait |
+ * | a rate limit, or Retry-After | `lastResort` | a trial after 1 s, doubling to 10 s, or Retry-After. Until then its calls wait |
  * | a wrong response | `spare` | a trial after 30 s, doubling to 5 min |
  * | its units of the day are spent | `spare` | the next day |
  * | it closed a connection | `spare` | the next request first checks its chain |

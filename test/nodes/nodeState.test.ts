@@ -180,9 +180,10 @@ test("a node that refuses gets a read that another node failed, else one in a se
   assert.equal(state.use, "yes");
 });
 
-test("calls wait for the end of a rate limit, which doubles until one is answered", async () => {
+test("calls wait for the end of a rate limit, which doubles to 10 s until one is answered", async () => {
   const { time, state, read } = createState();
-  for (const ms of [1_000, 2_000, 4_000]) {
+  // The only node of a chain must not be out for long after its limit ends.
+  for (const ms of [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]) {
     assert.deepEqual([state.use, state.pauseMs], ["yes", 0]);
     await read("rateLimited");
     assert.deepEqual([state.use, state.pauseMs, state.because], ["lastResort", ms, "it limits the rate"]);
@@ -195,6 +196,24 @@ test("calls wait for the end of a rate limit, which doubles until one is answere
   assert.equal(state.pauseMs, 1_000);
   await read("rateLimited", 60);
   assert.equal(state.pauseMs, 60_000);
+});
+
+test("the wait for a rate limit stays short if the node answers some of the calls that it gets at its end", async () => {
+  const { time, state, read } = createState();
+  await read("rateLimited");
+  for (let round = 0; round < 5; round += 1) {
+    time.ms += state.pauseMs;
+    const sentMs = time.ms;
+    time.ms += 10;
+    state.called(new NodeError("rateLimited", "one", "no"), METHOD, sentMs);
+    time.ms += 10;
+    state.called(undefined, METHOD, sentMs);
+    assert.deepEqual([state.use, state.pauseMs], ["lastResort", 990]);
+  }
+  time.ms += state.pauseMs;
+  await read("rateLimited", 60);
+  state.called(undefined, METHOD, time.ms - 1);
+  assert.equal(state.pauseMs, 60_000, "the node names the time");
 });
 
 test("a node with a wrong response is spare for 30 s, and then one read is the trial", async () => {
