@@ -96,6 +96,10 @@ export const createReadPipeline = (
     log: telemetry.log,
   });
   upstreams.heads.subscribe((change) => reads.onChange(change));
+  upstreams.heads.setReadInFull(() => {
+    const heads = upstreams.heads.current();
+    return heads !== undefined && reads.isReadInFull(heads);
+  });
   const sharedValues = redis && valuesIn(redis, keys);
   const runScript: RunScript | undefined = redis && ((script, key, args) => redis.run(script, keys.prefix + key, args));
   return {

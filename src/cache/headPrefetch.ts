@@ -38,6 +38,11 @@ export class HeadPrefetch implements RpcSource {
     return this.#source.request(request, context);
   }
 
+  /** Whether a client has read the newest block in full. */
+  isReadInFull(heads: Heads): boolean {
+    return this.#read.has(this.#options.requestsOf(heads).fullBlock.canonicalParams);
+  }
+
   /** Prefetches the new head. Call it on every change of heads. */
   onChange({ heads, to }: HeadChange): void {
     if (to.length === 0 || this.#read.size === 0) {

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { BackOff } from "../nodes/backOff.ts";
-import { parseSealedBlock, readBlock, type SealedBlock } from "../nodes/blockReads.ts";
+import { type PolledHead, parseSealedBlock, pollHead, type SealedBlock } from "../nodes/blockReads.ts";
 import { NodeSubscription } from "../nodes/nodeSubscription.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { HeadReporter } from "./headReporter.ts";
@@ -61,6 +61,8 @@ export interface FollowedNodeOptions {
   readonly schedule: () => Pick<PollSchedule, "blockTimeMs" | "lastRequestMs" | "native" | "hasFeed">;
   /** Offers a node's newest block to the chain. Returns false if the chain could not be extended to it. */
   readonly offerHead: (node: UpstreamNode, head: SealedBlock) => Promise<boolean>;
+  /** Whether clients read each new block of this node in full. Then a poll returns what they read. */
+  readonly isReadInFull: (node: UpstreamNode) => boolean;
   readonly onPolled: () => void;
   readonly reporter: Pick<HeadReporter, "onPushState" | "onPushFault">;
 }
@@ -87,6 +89,8 @@ export class FollowedNode {
   #polls = 0;
   /** The newest poll that was answered. */
   #answered = 0;
+  /** Whether the last poll was. If not, the next one asks for less. */
+  #isAnswered = false;
   readonly #breaker: BackOff;
 
   constructor(node: UpstreamNode, options: FollowedNodeOptions) {
@@ -111,19 +115,19 @@ export class FollowedNode {
 
   /** Reads the newest block once. Never rejects. */
   async poll(): Promise<void> {
-    const { clock, signal, onPolled } = this.#options;
+    const { clock, signal, isReadInFull, onPolled } = this.#options;
     this.#polledMs = clock.nowMs();
     this.#pollsSinceHead += 1;
     this.#polls += 1;
     const poll = this.#polls;
     try {
-      const head = await readBlock(this.node, "latest", signal);
+      const polled = await pollHead(this.node, this.#isAnswered && isReadInFull(this.node), signal);
       // The answer to a later poll may have come first.
-      if (head && poll >= this.#answered) {
+      if (polled && poll >= this.#answered) {
         this.#answered = poll;
-        await this.#onHead(head);
+        await this.#onHead(polled.head, polled);
       }
-      this.#recordPoll(head !== undefined);
+      this.#recordPoll(polled !== undefined);
     } catch {
       // The node's breaker and metrics have counted the error. The next poll is the retry.
       this.#recordPoll(false);
@@ -132,6 +136,7 @@ export class FollowedNode {
   }
 
   #recordPoll(isAnswered: boolean): void {
+    this.#isAnswered = isAnswered;
     if (isAnswered) {
       // A poll for a client may be early.
       this.#breaker.reset();
@@ -172,13 +177,14 @@ export class FollowedNode {
     return Math.max(scheduledMs, nowMs + this.#breaker.retryInMs);
   }
 
-  async #onHead(head: SealedBlock): Promise<boolean> {
+  async #onHead(head: SealedBlock, polled?: PolledHead): Promise<boolean> {
     const { node } = this;
     // A pushed head may be the first message of a node that was restarted.
     await node.identity.confirm();
     const isNew = node.head === undefined || head.block.number > node.head;
     node.health.recordHead(head.block);
     if (isNew) {
+      node.health.recordPolled(polled);
       this.#newHeadMs = this.#options.clock.nowMs();
       this.#foundByFirstPoll = this.#pollsSinceHead <= 1;
       this.#pollsSinceHead = 0;

@@ -55,6 +55,7 @@ export class HeadTracker {
   readonly #agreement: HeadAgreement;
   readonly #followed: FollowedNode[] = [];
   #isNative = false;
+  #isReadInFull = () => false;
   readonly #idle: IdleHeads;
   readonly #known = new KnownAncestors();
   readonly #backfill: BlockBackfill;
@@ -211,6 +212,11 @@ export class HeadTracker {
     this.#activity.wake();
   }
 
+  /** Whether clients read each new block in full. Then the polls of the leader do. */
+  setReadInFull(isReadInFull: () => boolean): void {
+    this.#isReadInFull = isReadInFull;
+  }
+
   /** Follows one more node: by polls, and by pushes too if it has a WebSocket. */
   follow(node: UpstreamNode, push?: HeadPush): void {
     const followed = new FollowedNode(node, {
@@ -224,6 +230,7 @@ export class HeadTracker {
         hasFeed: this.#hasFeed,
       }),
       offerHead: (from, head) => this.#offerHead(from, head),
+      isReadInFull: ({ name }) => name === this.leader && this.#isReadInFull(),
       onPolled: () => this.#reporter.onPolled(this.newest),
       reporter: this.#reporter,
     });

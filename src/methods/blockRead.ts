@@ -150,13 +150,22 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   return spec.kind === "state" && response instanceof Promise ? response.catch(throwUnknownBlock) : response;
 };
 
-/** Returns the blocks whose headers a read needs, if the block ring lacks the block. A hash of a state may be of any of them. */
-const neededHeaders = (resolved: ResolvedBlock, { kind }: BlockReadSpec, heads: Heads): BlockRange | undefined => {
+/**
+ * Returns the blocks whose headers a read needs, if the block ring lacks the block. A hash of a state may be of any of them.
+ * A final block is its own header: an indexer does not pay for each block twice.
+ */
+const neededHeaders = (
+  resolved: ResolvedBlock,
+  { kind, blockField }: BlockReadSpec,
+  heads: Heads,
+): BlockRange | undefined => {
   switch (resolved.kind) {
     case "outsideRing":
       return { from: resolved.number, to: resolved.number };
     case "final":
-      return resolved.hash === undefined ? { from: resolved.number, to: resolved.number } : undefined;
+      return resolved.hash === undefined && blockField !== "hash"
+        ? { from: resolved.number, to: resolved.number }
+        : undefined;
     case "hash":
       return kind === "state" ? { from: 0n, to: heads.latest.number } : undefined;
     default:

@@ -2,7 +2,8 @@ import type { CallScope } from "../core/context.ts";
 import type { HeaderFields, RingBlock } from "../core/heads.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import { formatQuantity, type Hash, isData, isHash, isQuantity, parseData, type Quantity } from "../ethereum/hex.ts";
-import { asText } from "../json/jsonBytes.ts";
+import { parseJson } from "../json/jsonBytes.ts";
+import { members } from "../json/members.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { BackOff } from "./backOff.ts";
 
@@ -47,10 +48,14 @@ export const parseSealedBlock = (value: unknown): SealedBlock | undefined => {
   };
 };
 
+/** The lists of a block, which are most of its bytes, and no part of its header. */
+const LISTS: ReadonlySet<string> = new Set(["transactions", "uncles", "withdrawals"]);
+
 /** Parses the UTF-8 JSON text of a block, as `parseSealedBlock` does. Returns undefined if it is not JSON. */
 export const readSealedBlock = (body: Uint8Array): SealedBlock | undefined => {
   try {
-    return parseSealedBlock(JSON.parse(asText(body)));
+    const header = members(body).filter(({ key }) => !LISTS.has(key));
+    return parseSealedBlock(Object.fromEntries(header.map(({ key, value }) => [key, parseJson(value)])));
   } catch {
     return undefined;
   }
@@ -84,6 +89,25 @@ export const readBlock = async (
   signal: AbortSignal,
 ): Promise<SealedBlock | undefined> =>
   readSealedBlock(await node.send(blockCall(block), block === "latest" ? headScope(signal) : blockScope(signal)));
+
+/** The answer to a poll for the newest block. */
+export interface PolledHead {
+  readonly head: SealedBlock;
+  /** Whether `body` has the transactions themselves. */
+  readonly isFull: boolean;
+  readonly body: Uint8Array;
+}
+
+/** Reads the newest block. Returns undefined if the node has none. */
+export const pollHead = async (
+  node: BlockReader,
+  isFull: boolean,
+  signal: AbortSignal,
+): Promise<PolledHead | undefined> => {
+  const body = await node.send(createCall("eth_getBlockByNumber", ["latest", isFull]), headScope(signal));
+  const head = readSealedBlock(body);
+  return head && { head, isFull, body };
+};
 
 /** Reads a block of any branch. Returns undefined if the node does not have it. */
 export const readBlockByHash = async (

@@ -3,8 +3,10 @@ import type { BlockId } from "../core/heads.ts";
 import { isNodeFault, type NodeError, type NodeErrorKind } from "../core/node.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { Call } from "../jsonrpc/call.ts";
 import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
+import type { PolledHead } from "./blockReads.ts";
 import { type Capabilities, type DataResource, oldestStated } from "./nodeCapabilities.ts";
 import type { NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 
@@ -88,6 +90,7 @@ export class NodeHealth {
   readonly #seconds: HistogramSeries;
   readonly #horizon = new PruneHorizon();
   #head: BlockId | undefined;
+  #polled: PolledHead | undefined;
   /** The newest announced blocks and their parents, in ascending order. */
   #recent: readonly BlockId[] = [];
   #highestHead: { readonly number: bigint; readonly atMs: number } | undefined;
@@ -165,6 +168,21 @@ export class NodeHealth {
     const below = this.#recent.filter((block) => block.number < lowest);
     this.#recent = [...below, ...parent, this.#head].slice(-RECENT_BLOCKS);
     this.#metrics.upstreamHead.set(this.#labels, Number(number));
+  }
+
+  /** Records the answer to a poll that returned a new block. Undefined if it was pushed. */
+  recordPolled(polled: PolledHead | undefined): void {
+    this.#polled = polled;
+  }
+
+  /** Returns the answer to the newest poll if the call reads that block by its hash. Only once: bytes have one owner. */
+  takePolled({ method, params: [hash, isFull] }: Call): Uint8Array | undefined {
+    const polled = this.#polled;
+    if (method !== "eth_getBlockByHash" || polled?.head.block.hash !== hash || polled?.isFull !== isFull) {
+      return undefined;
+    }
+    this.#polled = undefined;
+    return polled?.body;
   }
 
   recordPruned(resource: DataResource, number: bigint): void {

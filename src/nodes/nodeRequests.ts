@@ -26,7 +26,7 @@ import type { CallOptions } from "./nodeTransport.ts";
 /** The node that requests are sent to. */
 export interface RequestedNode {
   readonly name: string;
-  readonly health: Pick<NodeHealth, "head" | "headHash" | "hashAt" | "announced">;
+  readonly health: Pick<NodeHealth, "head" | "headHash" | "hashAt" | "announced" | "takePolled">;
   /** Sends one call once. */
   send(call: Call, scope: CallScope, options?: CallOptions): Promise<Uint8Array>;
 }
@@ -125,7 +125,10 @@ export class NodeRequests {
       : this.#sendByNumber(request, context, delays, needsNoBlock(request));
   }
 
-  /** Sends the request by hash. If the node does not know the hash or the form, sends it by number. */
+  /**
+   * Sends the request by hash. If the node does not know the hash or the form, sends it by number. A canonical block that a poll
+   * has returned is not read again. A read of a client by hash is: the node may have forgotten the block.
+   */
   #sendByHash(byHash: Call, request: RpcRequest, context: Context, delays: Delays): Promise<RpcResponse> {
     const attempt = (): Promise<NodeAttempt> => this.#attempt(byHash, request, context);
     const onOutcome = (outcome: NodeAttempt): Awaitable<RpcResponse> =>
@@ -139,7 +142,8 @@ export class NodeRequests {
         return known;
       });
     };
-    return attempt().then((first) => {
+    const polled = context.bypassCache ? undefined : this.#node.health.takePolled(byHash);
+    return this.#attempt(byHash, request, context, polled).then((first) => {
       if (!this.#hasAnnounced(first)) {
         return onOutcome(first);
       }
@@ -245,8 +249,11 @@ export class NodeRequests {
     }
   }
 
-  /** Sends `call`, one form of `request`, once, and verifies the response. Rejects with any error but that of a missing block. */
-  #attempt(call: Call, request: RpcRequest, context: Context): Promise<NodeAttempt> {
+  /**
+   * Sends `call`, one form of `request`, once, and verifies the response. Rejects with any error but that of a missing block.
+   * `known`: the node has given this response before, unverified.
+   */
+  #attempt(call: Call, request: RpcRequest, context: Context, known?: Uint8Array): Promise<NodeAttempt> {
     const node = this.#node;
     const verifier = this.#verifier;
     const { heads } = context.view;
@@ -264,7 +271,8 @@ export class NodeRequests {
       throw error;
     };
     const options = { isCheckedLater: verifier !== undefined, isShared: request.write !== true };
-    return node.send(call, context, options).then((body) => {
+    const answer = known === undefined ? node.send(call, context, options) : Promise.resolve(known);
+    return answer.then((body) => {
       const verified = verifier?.verify({ node, call, request, context }, body) ?? {};
       return verified instanceof Promise
         ? verified.then((known) => toAttempt(body, known), onError)

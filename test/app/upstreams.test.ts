@@ -182,9 +182,9 @@ test("a missing block that the node announced is requested again from that node"
   const { number, hash } = chain.latest;
   const rpcRequest = createRequest({
     method: "eth_getBlockByNumber",
-    params: ["0xa", false],
+    params: ["0xa", true],
     block: { number, hash },
-    byHash: createRequest({ method: "eth_getBlockByHash", params: [hash, false] }),
+    byHash: createRequest({ method: "eth_getBlockByHash", params: [hash, true] }),
     nullIsError: true,
     blockField: "hash",
   });

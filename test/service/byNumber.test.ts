@@ -204,14 +204,14 @@ test("an empty receipt list of a block that used gas is retried", async (t) => {
 test("a transaction of a known block is retried until the machine has the block", async (t) => {
   const chain = createFakeChain({ height: 20 });
   const hash = `0x${"ab".repeat(32)}`;
-  const block = { ...chain.latest.json, transactions: [hash] };
+  const block = { ...chain.latest.json, transactions: [{ hash, blockHash: chain.latest.hash }] };
   const receipt = { transactionHash: hash, blockHash: chain.latest.hash, blockNumber: "0x14" };
   let lacking = 2;
   const { ask } = await start(t, {
     eth_getBlockByHash: () => block,
     eth_getTransactionReceipt: () => (--lacking >= 0 ? null : receipt),
   });
-  assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", false])).body.result, block);
+  assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", true])).body.result, block);
   assert.deepEqual((await ask("eth_getTransactionReceipt", [hash])).body.result, receipt);
 });
 
@@ -222,8 +222,8 @@ test("a transaction of a replaced block only is null at once, and the null is ca
     eth_getBlockByHash: ([wanted]) => (wanted === blocks.hash ? blocks.json : null),
     eth_getTransactionReceipt: () => null,
   });
-  Object.assign(blocks, { hash: chain.latest.hash, json: { ...chain.latest.json, transactions: [hash] } });
-  assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", false])).body.result, blocks.json);
+  Object.assign(blocks, { hash: chain.latest.hash, json: { ...chain.latest.json, transactions: [{ hash }] } });
+  assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", true])).body.result, blocks.json);
   chain.reorg(1, 2);
   // A number above the head makes it follow.
   await ask("eth_getBlockByNumber", [`0x${chain.latest.number.toString(16)}`, false]);

@@ -3,14 +3,19 @@ import { type TestContext, test } from "node:test";
 import { formatQuantity } from "../../src/ethereum/hex.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import { type IndexedChain, indexBlock, startIndexedChain } from "../support/servers/indexedChain.ts";
 import { createService } from "../support/servers/service.ts";
+import { TruthChain } from "../truth/chain/truthChain.ts";
+import { startTruthNode } from "../truth/nodes/truthNode.ts";
 
 /** No block is due meanwhile. */
 const BLOCK_TIME_MS = 60_000;
 const FAST_BLOCKS_MS = 200;
 const BLOCKS = 400;
 const INDEXED = 30;
+/** A final block, and one of the newest 256. */
+const OLD = 200;
 /** The genesis, and those below the head. */
 const HEADERS_OF_START = 64;
 const READS = ["eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLogs", "eth_getBlockReceipts"];
@@ -44,7 +49,7 @@ for (const [name, prices, ofLogs] of [
 ] as const) {
   test(`an indexer of old blocks costs ${name}`, async (t) => {
     const indexed = await start(t, prices);
-    for (let number = 1; number <= INDEXED; number++) {
+    for (let number = OLD; number < OLD + INDEXED; number++) {
       const logs = await indexBlock(indexed.url, number);
       assert.deepEqual(logs, indexed.chain.blocksBetween(number, number)[0]?.logs);
     }
@@ -106,16 +111,54 @@ const followHeads = async (
 
 const HEADS = 6;
 
-test("an indexer at the head costs each block and its receipts once", async (t) => {
+test("an indexer at the head costs the polls, and the receipts of each block once", async (t) => {
   const indexed = await start(t, "alchemy", FAST_BLOCKS_MS);
   assert.deepEqual(await followHeads(indexed, HEADS, (number) => indexBlock(indexed.url, number)), {
-    eth_getBlockByHash: HEADS,
     eth_getBlockReceipts: HEADS,
   });
 });
 
-test("a client that reads only blocks at the head costs no receipts", async (t) => {
-  const indexed = await start(t, "alchemy", FAST_BLOCKS_MS);
-  const read = (number: number) => rpc(indexed.url, "eth_getBlockByNumber", [formatQuantity(number), true]);
-  assert.deepEqual(await followHeads(indexed, HEADS, read), { eth_getBlockByHash: HEADS });
+for (const isFull of [false, true]) {
+  test(`a client that reads only ${isFull ? "full blocks" : "headers"} at the head costs only the polls`, async (t) => {
+    const indexed = await start(t, "alchemy", FAST_BLOCKS_MS);
+    const read = async (number: number) => {
+      const { body } = await rpc(indexed.url, "eth_getBlockByNumber", [formatQuantity(number), isFull]);
+      const [transaction] = Object(body.result).transactions;
+      assert.equal(typeof transaction, isFull ? "object" : "string");
+    };
+    assert.deepEqual(await followHeads(indexed, HEADS, read), {});
+  });
+}
+
+test("a full block that a poll returned is verified as any other", async (t) => {
+  const chain = await TruthChain.create(1, 1);
+  t.after(() => chain.lagBound.close());
+  const [liar, other] = [await startTruthNode(t, chain), await startTruthNode(t, chain)];
+  let lied = 0;
+  const lie: Lie = {
+    ...{ name: "value", methods: ["eth_getBlockByNumber"] },
+    result: (block, { params: [tag, isFull] }) => {
+      if (tag !== "latest" || isFull !== true) {
+        return block;
+      }
+      lied++;
+      const transactions = Object(block).transactions.map((each: object) => ({ ...each, value: "0x1234567" }));
+      return { ...Object(block), transactions };
+    },
+  };
+  liar.fault = { lies: [lie] };
+  const nodes = [liar, other].map(({ url }, index) => ({ name: `node${index}`, url, priority: index }));
+  const service = await createService({ nodes, blockTimeMs: FAST_BLOCKS_MS, forks: "prague" });
+  t.after(() => service.close());
+  while (lied === 0) {
+    await chain.mine(1);
+    const { number } = chain.head;
+    const isServed = async () => Number((await rpc(service.url, "eth_blockNumber", [])).body.result) === number;
+    await until(isServed, "the head is served");
+    const params = [formatQuantity(number), true];
+    const [ours, right] = await Promise.all(
+      [service, other].map(async ({ url }) => (await rpc(url, "eth_getBlockByNumber", params)).body.result),
+    );
+    assert.deepEqual(Object(ours).transactions, Object(right).transactions);
+  }
 });
