@@ -31,7 +31,7 @@ test("while two of three nodes fail, the other one gets all of 400 reads at once
   );
 });
 
-/** Returns a pool of a node that is down and one whose next read is a trial, as after a wrong response, with the requests of each. */
+/** Returns a pool of two nodes, with the requests that they get. The next read of the second one is a trial. */
 const createTrialPool = () => {
   const chain = createFakeChain();
   const asked: string[] = [];
