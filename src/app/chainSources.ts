@@ -31,7 +31,7 @@ const createUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       agree: config.heads.agree,
       breaker: config.upstream.breaker,
       attempts: config.upstream.attempts,
-      maxWaitMs: config.upstream.maxWaitMs,
+      maxWaiting: config.upstream.maxWaiting,
       hedge: config.upstream.hedge.maxShare === 0 ? undefined : config.upstream.hedge,
       chainId: config.chainId,
       blockTimeMs: config.blockTimeMs,

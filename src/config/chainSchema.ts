@@ -117,7 +117,9 @@ const node = z.strictObject({
 const upstream = z.strictObject({
   timeoutMs: milliseconds(30_000).describe("Deadline of a call, retries included"),
   attempts: count(3).describe("Maximum of attempts of a read"),
-  maxWaitMs: count(5_000).describe("A call is refused if its predicted wait for a busy node is longer"),
+  maxWaiting: count(1_000).describe(
+    "Maximum of calls that wait for a node, each to its deadline; a further one is 503",
+  ),
   hedge: z
     .strictObject(
       {

@@ -62,6 +62,8 @@ const REMOVED: Readonly<Record<string, string>> = {
     "algorithms is removed: any signature with a public key is accepted, if the issuer's keys are for it",
   "cache.unconfirmedMs":
     "unconfirmedMs is removed: with nodes of several providers, a value that no hash proves is served for ten minutes. Then another provider is asked",
+  "chains.upstream.maxWaitMs":
+    "maxWaitMs is removed: calls wait for a node to their deadline. upstream.maxWaiting is the number of calls that may wait",
   "chains.nodes.batch.maxWaitMs": "maxWaitMs is removed: calls of one turn of the event loop share a request",
   "chains.pending.askNodeNonce":
     "askNodeNonce is removed: the pending nonce counts what was sent through forebay, and with pending.mode: node it is the node's",

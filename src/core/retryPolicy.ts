@@ -215,10 +215,9 @@ export const RETRY_LIMITS = {
    */
   pool: { defaultAttempts: 3, firstDelayMs: 100 },
   /**
-   * The first retry of a read is free. Hedges and further retries of the pool share a budget: this part of the chain's reads of
-   * the window, and not less than `leastSends`. Source: Finagle's RetryBudget (20 %, ten seconds, ten a second).
+   * The first retry of a read is free. Further ones are limited to this part of the chain's reads. So many are saved up at most.
    */
-  budget: { windowSeconds: 10, share: 0.2, leastSends: 100 },
+  budget: { share: 0.2, saved: 100 },
   /**
    * One range of eth_getLogs: a new round over the nodes after each of the delays. Blocks of the range that are fetched again
    * share them. A part of a split range is a range of its own.

@@ -99,16 +99,16 @@ export class FairQueue<T extends object> {
   }
 
   /**
-   * Makes room for an item of this client: removes and returns the newest item of the client with the most items.
-   * Returns undefined if no other client has at least two items more.
+   * Makes room for an item of this client: removes and returns the newest item of the client with the most items that `accepts`
+   * allows. Default: all are allowed. Returns undefined if no other client has at least two items more.
    */
-  evictFor(clientId: string): T | undefined {
+  evictFor(clientId: string, accepts: (item: T) => boolean = () => true): T | undefined {
     const [longest, count] = maxOf(this.#counts) ?? [];
     if (longest === undefined || count === undefined || count <= this.countOf(clientId) + 1) {
       return undefined;
     }
     const [group, items] = [...(this.#groupsOf(longest) ?? [])].sort(([, a], [, b]) => b.size - a.size)[0] ?? [];
-    const newest = [...(items ?? [])].at(-1);
+    const newest = [...(items ?? [])].findLast(accepts);
     if (group !== undefined && newest !== undefined) {
       this.remove({ clientId: longest, group }, newest);
     }

@@ -17,6 +17,15 @@ export class TokenBucket {
     this.#tokens = Math.min(this.#max, this.#tokens + tokens);
   }
 
+  /** Spends one token, if there is one. Returns whether it did. */
+  take(): boolean {
+    if (this.#tokens < 1) {
+      return false;
+    }
+    this.#tokens -= 1;
+    return true;
+  }
+
   spend(tokens: number): void {
     this.#tokens -= tokens;
   }

@@ -1,83 +1,24 @@
-import type { NodeError, NodeErrorKind } from "../core/node.ts";
-import type { CallBudget, RequestLimit } from "./callAdmission.ts";
-import { isFault } from "./errorKind.ts";
-import { Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall, WaitingCalls } from "./exchange.ts";
+import type { NodeError } from "../core/node.ts";
+import { admit, CallQueue, isOwn } from "./callQueue.ts";
+import { Exchange, type ExchangeEnd, type ExchangeOwner, type SentCall } from "./exchange.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 import type { NodeState } from "./nodeState.ts";
-
-/** A refusal is forgotten after this time, because only one machine of several may have refused. */
-const REFUSED_MS = 600_000;
-/** The calls of a node that was slow are spread over more requests for this time. */
-const LATE_MS = 60_000;
-/** After a batch without a response, the node gets single calls for this time: one call may have caused the failure. */
-const FAILED_MS = 1_000;
-
-const NO_BATCHES = /batch.*(not (supported|allowed|enabled|available)|unsupported|disabled|forbidden)/i;
-
-/** The errors of a node that refuses its user, or that has ended the request. */
-const NO_REFUSALS: ReadonlySet<NodeErrorKind> = new Set(["rateLimited", "billing", "unauthorized", "cancelled"]);
-
-/** Whether the node rejected the batch as such. A node that is down, slow, or rejects its user did not. */
-export const isBatchRefusal = (error: NodeError): boolean => {
-  const { kind } = error;
-  return !NO_REFUSALS.has(kind) && (kind === "invalidAnswer" || !isFault(error));
-};
-
-/** The number of calls that one node accepts in one HTTP request: at most the configured number, and what was learned. */
-export class BatchLimit {
-  readonly #maxCalls: number;
-  readonly #nowMs: () => number;
-  #learned = Number.POSITIVE_INFINITY;
-  #learnedUntilMs = 0;
-  #singleUntilMs = 0;
-
-  constructor(maxCalls: number, nowMs: () => number = () => performance.now()) {
-    this.#maxCalls = maxCalls;
-    this.#nowMs = nowMs;
-  }
-
-  /** At least 1. */
-  get calls(): number {
-    const nowMs = this.#nowMs();
-    if (nowMs < this.#singleUntilMs) {
-      return 1;
-    }
-    return nowMs < this.#learnedUntilMs ? Math.min(this.#learned, this.#maxCalls) : this.#maxCalls;
-  }
-
-  /** Records that the node refused a batch of this size. */
-  recordRefusal(size: number, { message }: NodeError): void {
-    this.#learn(NO_BATCHES.test(message) ? 1 : size >> 1, REFUSED_MS);
-  }
-
-  /** Records that one call made a batch of this size slow. */
-  recordLate(size: number): void {
-    this.#learn(size >> 1, LATE_MS);
-  }
-
-  /** Records that a batch got no response. */
-  recordFailure(): void {
-    this.#singleUntilMs = this.#nowMs() + FAILED_MS;
-  }
-
-  #learn(calls: number, forMs: number): void {
-    const nowMs = this.#nowMs();
-    const current = nowMs < this.#learnedUntilMs ? this.#learned : Number.POSITIVE_INFINITY;
-    this.#learned = Math.max(1, Math.min(current, calls));
-    this.#learnedUntilMs = Math.max(this.#learnedUntilMs, nowMs + forMs);
-  }
-}
+import { type BatchLimit, type CallRate, isBatchRefusal, type RequestLimit } from "./sendLimits.ts";
 
 /** The parts of one node that its HTTP requests change. */
 export interface BatcherParts {
   readonly endpoint: Pick<NodeEndpoint, "call" | "batch">;
-  readonly state: Pick<NodeState, "begin" | "ended">;
-  readonly budget: CallBudget;
+  readonly state: Pick<NodeState, "begin" | "ended" | "pauseMs">;
+  readonly rate: CallRate;
   readonly health: NodeHealth;
   /** HTTP requests in flight. Above it, the calls of clients wait. */
   readonly requestLimit: RequestLimit;
   readonly batchLimit: BatchLimit;
+  /** Calls of clients that may wait. */
+  readonly maxWaiting: number;
+  /** Called for a call that has no room, instead of being sent. */
+  readonly onRefused: (call: SentCall) => void;
 }
 
 /** A batch is late after this time, or after a multiple of the usual duration if that is longer. */
@@ -104,18 +45,21 @@ const chunks = (calls: readonly SentCall[], size: number): (readonly SentCall[])
 
 /**
  * Sends the calls to one node. Calls of one turn of the event loop share HTTP requests, and those of two turns while requests
- * are in flight. A batch that the node refuses is sent again in smaller parts. A call that the response lacks, and each
- * call of a late batch, is sent again singly.
- * If the node has all its requests in flight, calls of clients wait, and clients take turns. Calls of forebay itself never wait.
+ * are in flight. A batch that the node refuses is sent again in smaller parts. A call that the response lacks is sent again singly.
+ * A late batch is ended, and each of its calls sent singly.
+ * Calls wait here to their own deadline, for the end of a pause or the rate of the node. Those of clients also wait for a place among
+ * the requests in flight.
  */
 export class CallBatcher implements ExchangeOwner {
   readonly #parts: BatcherParts;
-  #queue: SentCall[] = [];
-  readonly #waiting = new WaitingCalls();
+  readonly #queue: CallQueue;
+  #turn: SentCall[] = [];
   #inFlight = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: BatcherParts) {
     this.#parts = parts;
+    this.#queue = new CallQueue(parts.maxWaiting);
   }
 
   /** HTTP requests in flight. */
@@ -125,13 +69,13 @@ export class CallBatcher implements ExchangeOwner {
 
   /** Whether a further call of a client waits. */
   get isFull(): boolean {
-    return this.#inFlight >= this.#parts.requestLimit.requests || this.#waiting.size > 0;
+    return !this.#hasPlace || this.#queue.size > 0 || this.#delayMs > 0;
   }
 
   /** Sends the call together with others. */
   add(call: SentCall): void {
-    this.#queue.push(call);
-    if (this.#queue.length > 1) {
+    this.#turn.push(call);
+    if (this.#turn.length > 1) {
       return;
     }
     setImmediate(this.#inFlight >= BUSY_REQUESTS ? this.#flushNext : this.#flush);
@@ -143,16 +87,25 @@ export class CallBatcher implements ExchangeOwner {
 
   /** Ends the waiting calls that another node can answer. */
   failWaiting(error: NodeError): void {
-    for (const call of this.#waiting.takeReads()) {
+    for (const call of this.#queue.takeReads()) {
       call.complete(error);
     }
   }
 
-  /** Sends these calls at once, in as few HTTP requests as the node allows. */
+  /** Sends these calls of forebay's own in as few HTTP requests as the node allows. They wait for no place. */
   sendTogether(calls: readonly SentCall[]): void {
-    for (const chunk of calls.length > 0 ? chunks(calls, this.#parts.batchLimit.calls) : []) {
-      this.#start(chunk);
+    for (const chunk of this.#chunks(calls)) {
+      if (this.#delayMs > 0) {
+        this.#queue.addOwn(chunk, false);
+        this.#wakeLater();
+      } else {
+        this.#start(chunk);
+      }
     }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
   }
 
   readonly #flushNext = (): void => {
@@ -160,20 +113,20 @@ export class CallBatcher implements ExchangeOwner {
   };
 
   readonly #flush = (): void => {
-    const queue = this.#queue;
-    this.#queue = [];
-    const [first] = queue;
-    if (queue.length === 1 && first !== undefined) {
+    const turn = this.#turn;
+    this.#turn = [];
+    const [first] = turn;
+    if (turn.length === 1 && first !== undefined) {
       if (!first.isComplete) {
-        this.#startOrWait(queue, true);
+        this.#startOrWait(turn, true);
       }
       return;
     }
     // An HTTP request has one trace id.
-    const waiting = queue.filter(({ isComplete }) => !isComplete);
+    const waiting = turn.filter(({ isComplete }) => !isComplete);
     const byTrace = Map.groupBy(waiting, ({ scope }) => scope.traceHeaders?.traceparent);
     for (const calls of byTrace.values()) {
-      for (const chunk of chunks(calls, this.#parts.batchLimit.calls)) {
+      for (const chunk of this.#chunks(calls)) {
         this.#startOrWait(chunk, true);
       }
     }
@@ -190,22 +143,21 @@ export class CallBatcher implements ExchangeOwner {
     if (end === "response") {
       requestLimit.recordResponse();
     }
-    if (this.#waiting.size > 0) {
-      setImmediate(() => this.#startWaiting());
+    if (this.#queue.size > 0) {
+      setImmediate(this.#startWaiting);
     }
   }
 
-  onLate(waiting: readonly SentCall[], batchSize: number): void {
+  onLate(calls: readonly SentCall[], batchSize: number): void {
     this.#parts.batchLimit.recordLate(batchSize);
-    this.onMissing(waiting);
+    for (const call of calls) {
+      this.#startOrWait([call], false);
+    }
   }
 
   /** Sends the calls again, singly. */
   onMissing(calls: readonly SentCall[]): void {
-    const { budget, health } = this.#parts;
     for (const call of calls) {
-      budget.take(1);
-      health.countCall(call.call.method, call.scope);
       this.#start([call]);
     }
   }
@@ -214,38 +166,90 @@ export class CallBatcher implements ExchangeOwner {
     const { batchLimit } = this.#parts;
     if (isBatchRefusal(error)) {
       batchLimit.recordRefusal(batchSize, error);
-      this.sendTogether(calls);
+      for (const chunk of this.#chunks(calls)) {
+        this.#send(chunk);
+      }
       return;
     }
-    batchLimit.recordFailure();
+    if (error.kind === "rateLimited") {
+      batchLimit.recordLate(batchSize);
+    } else {
+      batchLimit.recordFailure();
+    }
     for (const call of calls) {
       call.complete(error);
     }
   }
 
+  get #hasPlace(): boolean {
+    return this.#inFlight < this.#parts.requestLimit.requests;
+  }
+
+  /** The time until the node may get one call. */
+  get #delayMs(): number {
+    const { state, rate } = this.#parts;
+    return Math.max(state.pauseMs, rate.waitMs);
+  }
+
+  #chunks(calls: readonly SentCall[]): (readonly SentCall[])[] {
+    return calls.length === 0 ? [] : chunks(calls, this.#parts.batchLimit.calls);
+  }
+
   #startOrWait(calls: readonly SentCall[], isShared: boolean): void {
-    if (!this.isFull) {
+    if (!this.isFull && this.#parts.rate.calls >= calls.length) {
+      for (const call of calls) {
+        admit(call);
+      }
       this.#start(calls, lateAfterMs(this.#parts.health.latencyMs));
       return;
     }
     for (const call of calls) {
-      if (call.scope.caller?.connection === undefined) {
+      if (isOwn(call) && this.#delayMs <= 0) {
         this.#start([call]);
+      } else if (isOwn(call)) {
+        this.#queue.addOwn([call], isShared);
       } else {
-        this.#waiting.add(call, isShared);
+        const refused = this.#queue.add(call, isShared);
+        if (refused !== undefined) {
+          this.#parts.onRefused(refused);
+        }
       }
     }
+    this.#startWaiting();
   }
 
-  /** Sends waiting calls while the node may get more requests. */
-  #startWaiting(): void {
-    const { batchLimit, requestLimit, health } = this.#parts;
-    while (this.#waiting.size > 0 && this.#inFlight < requestLimit.requests) {
-      this.#start(this.#waiting.take(batchLimit.calls), lateAfterMs(health.latencyMs));
+  /** Sends waiting calls while the node may get more. */
+  readonly #startWaiting = (): void => {
+    const { batchLimit, rate, health } = this.#parts;
+    while (this.#queue.size > 0) {
+      if (this.#delayMs > 0) {
+        this.#wakeLater();
+        return;
+      }
+      const calls = this.#queue.take(Math.min(batchLimit.calls, rate.calls), this.#hasPlace);
+      if (calls.length === 0) {
+        return;
+      }
+      this.#start(calls, calls.every(isOwn) ? undefined : lateAfterMs(health.latencyMs));
     }
+  };
+
+  #wakeLater(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#startWaiting, this.#delayMs).unref();
   }
 
+  /** Sends the calls in one HTTP request, and counts them. */
   #start(calls: readonly SentCall[], lateMs?: number): void {
+    const { rate, health } = this.#parts;
+    rate.spend(calls.length);
+    for (const { call, scope } of calls) {
+      health.countCall(call.method, scope);
+    }
+    this.#send(calls, lateMs);
+  }
+
+  #send(calls: readonly SentCall[], lateMs?: number): void {
     const { endpoint, state } = this.#parts;
     this.#inFlight++;
     state.begin();

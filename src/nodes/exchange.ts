@@ -2,7 +2,6 @@ import type { CallScope } from "../core/context.ts";
 import { abortReason, isTimeout, msUntil, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
 import { isFault } from "./errorKind.ts";
 import type { HttpPost } from "./httpPost.ts";
 import type { NodeEndpoint } from "./nodeEndpoint.ts";
@@ -14,16 +13,16 @@ export type NodeCallOutcome = Uint8Array | NodeError;
 export type CancelReason = "timeout" | "disconnected";
 
 /** What calls wait for: a request to a node, or a place among those in flight. */
-interface CallCarrier {
-  /** Records that one of its calls has its outcome. */
-  release(why: CancelReason | undefined): void;
+export interface CallCarrier {
+  /** The caller ended one of its calls. */
+  release(why: CancelReason): void;
 }
 
 /** Called once. A reason to cancel is the outcome of a call that its caller ended. */
 type OnComplete = (call: SentCall, outcome: NodeCallOutcome | CancelReason) => void;
 
 /**
- * One call to a node, from its start to its outcome. It travels in one HTTP request, and in a second one if that is slow.
+ * One call to a node, from its start to its outcome. One carrier has it at a time: the queue, or an HTTP request.
  * It ends at its deadline, by a timer of its own unless the owner of its signal ends it then.
  */
 export class SentCall {
@@ -37,8 +36,7 @@ export class SentCall {
   readonly #onComplete: OnComplete;
   readonly #onAbort = (): void => this.#cancel(isTimeout(abortReason(this.scope)) ? "timeout" : "disconnected");
   readonly #timer: NodeJS.Timeout | undefined;
-  #first: CallCarrier | undefined;
-  #second: CallCarrier | undefined;
+  #carrier: CallCarrier | undefined;
   #isComplete = false;
 
   constructor(call: Call, scope: CallScope, isCheckedLater: boolean, onComplete: OnComplete) {
@@ -57,115 +55,31 @@ export class SentCall {
     return this.#isComplete;
   }
 
-  /** Must be called by each carrier, before its request is sent. */
+  /** Must be called by each carrier that takes the call over. */
   attach(carrier: CallCarrier): void {
-    if (this.#first === undefined) {
-      this.#first = carrier;
-    } else {
-      this.#second = carrier;
-    }
-  }
-
-  /** Undoes `attach`. */
-  detach(carrier: CallCarrier): void {
-    if (this.#first === carrier) {
-      this.#first = undefined;
-    }
+    this.#carrier = carrier;
   }
 
   /** Has an effect once. */
   complete(outcome: NodeCallOutcome): void {
-    this.#end(outcome, undefined);
+    this.#end(outcome);
   }
 
   #cancel(why: CancelReason): void {
-    this.#end(why, why);
+    if (!this.#isComplete) {
+      this.#carrier?.release(why);
+      this.#end(why);
+    }
   }
 
-  #end(outcome: NodeCallOutcome | CancelReason, why: CancelReason | undefined): void {
+  #end(outcome: NodeCallOutcome | CancelReason): void {
     if (this.#isComplete) {
       return;
     }
     this.#isComplete = true;
     clearTimeout(this.#timer);
     offAbort(this.scope, this.#onAbort);
-    this.#first?.release(why);
-    this.#second?.release(why);
     this.#onComplete(this, outcome);
-  }
-}
-
-const FOREBAY = { clientId: "" };
-
-/** A call of a client that waits until the node may get one more request. */
-class WaitingCall implements CallCarrier {
-  readonly call: SentCall;
-  readonly isShared: boolean;
-  readonly owner: QueueOwner;
-  readonly #queue: FairQueue<WaitingCall>;
-
-  constructor(call: SentCall, isShared: boolean, queue: FairQueue<WaitingCall>) {
-    this.call = call;
-    this.isShared = isShared;
-    this.owner = ownerOf(call.scope.caller ?? FOREBAY);
-    this.#queue = queue;
-    call.attach(this);
-    queue.add(this.owner, this);
-  }
-
-  /** Its caller disconnected, or its deadline passed. */
-  release(): void {
-    this.#queue.remove(this.owner, this);
-  }
-
-  /** Must be called before the call is sent. */
-  end(): SentCall {
-    this.call.detach(this);
-    return this.call;
-  }
-}
-
-/** The calls of clients that wait for a node with all its requests in flight. Clients take turns, and then their connections. */
-export class WaitingCalls {
-  readonly #queue = new FairQueue<WaitingCall>();
-
-  get size(): number {
-    return this.#queue.size;
-  }
-
-  /** `isShared`: the call may share an HTTP request with others. */
-  add(call: SentCall, isShared: boolean): void {
-    new WaitingCall(call, isShared, this.#queue);
-  }
-
-  /** Takes the calls of the next HTTP request: those of the next turns, as long as they may share it. */
-  take(maxCalls: number): readonly SentCall[] {
-    const first = this.#queue.take();
-    if (first === undefined) {
-      return [];
-    }
-    const calls = [first.end()];
-    const canShare = (next: WaitingCall | undefined): boolean =>
-      first.isShared &&
-      next?.isShared === true &&
-      next.call.scope.traceHeaders?.traceparent === first.call.scope.traceHeaders?.traceparent;
-    while (calls.length < maxCalls && canShare(this.#queue.peek())) {
-      const next = this.#queue.take();
-      if (next !== undefined) {
-        calls.push(next.end());
-      }
-    }
-    return calls;
-  }
-
-  /** Takes all calls that another node can answer. */
-  takeReads(): readonly SentCall[] {
-    const reads: SentCall[] = [];
-    const takeRead = (): WaitingCall | undefined => this.#queue.take(({ call }) => call.call.write !== true);
-    for (let next = takeRead(); next !== undefined; next = takeRead()) {
-      reads.push(next.end());
-    }
-    return reads;
   }
 }
 
@@ -174,8 +88,8 @@ export type ExchangeEnd = "response" | "fault" | "abandoned";
 
 /** The sender of exchanges. */
 export interface ExchangeOwner {
-  /** A batch is late. These calls still wait for it. */
-  onLate(waiting: readonly SentCall[], batchSize: number): void;
+  /** A batch is late, and ends. These calls have no outcome. */
+  onLate(calls: readonly SentCall[], batchSize: number): void;
   /** The response to a batch lacks these calls. */
   onMissing(calls: readonly SentCall[]): void;
   /** The node answered no call of a batch. */
@@ -215,22 +129,16 @@ export class Exchange implements CallCarrier {
       return;
     }
     if (lateMs !== undefined && lateMs < Number.POSITIVE_INFINITY) {
-      this.#timer = setTimeout(() => this.#onLate(), lateMs);
+      this.#timer = setTimeout(() => this.#onLate(lateMs), lateMs);
     }
     this.#post = this.#endpoint.batch(calls, (outcomes) => this.#onOutcomes(outcomes));
   }
 
-  release(why: CancelReason | undefined): void {
+  release(why: CancelReason): void {
     this.#waiting--;
-    if (this.#waiting > 0 || this.#isEnded) {
-      return;
+    if (this.#waiting === 0 && !this.#isEnded) {
+      this.#abort(why === "disconnected" ? "abandoned" : "fault");
     }
-    if (why === undefined) {
-      // The last call got its outcome from another request. This response is still awaited, because an abort costs a connection.
-      this.#abortAtDeadline();
-      return;
-    }
-    this.#abort(why === "disconnected" ? "abandoned" : "fault");
   }
 
   #onOutcome(call: SentCall, outcome: NodeCallOutcome): void {
@@ -271,19 +179,17 @@ export class Exchange implements CallCarrier {
     this.#owner.onEnd(end, this.#startMs, this.#calls[0]?.scope.isHeadRead === true);
   }
 
-  #abortAtDeadline(): void {
-    clearTimeout(this.#timer);
-    const lastDeadlineMs = Math.max(...this.#calls.map(({ scope }) => scope.deadlineMs));
-    if (lastDeadlineMs < Number.POSITIVE_INFINITY) {
-      this.#timer = setTimeout(() => this.#abort("fault"), msUntil(lastDeadlineMs));
+  /** If this process was busy, the response may have arrived: it is read before the immediate runs, or as late as the timer is. */
+  #onLate(lateMs: number): void {
+    const delayMs = performance.now() - this.#startMs - lateMs;
+    if (delayMs > lateMs / 2) {
+      this.#timer = setTimeout(() => this.#onLate(lateMs + delayMs), delayMs);
+      return;
     }
-  }
-
-  #onLate(): void {
-    // If this process was busy, the response may have arrived, and is read before the immediate runs.
     setImmediate(() => {
       if (!this.#isEnded) {
         this.#owner.onLate(this.#incomplete(), this.#calls.length);
+        this.#abort("abandoned");
       }
     });
   }

@@ -8,7 +8,6 @@ import type { Metrics } from "../telemetry/telemetry.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { isRetryable } from "./errorKind.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
-import type { RetryBudget } from "./retryBudget.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** Buckets for each doubling: a quantile is at most 19 % too high. */
@@ -214,22 +213,15 @@ export class Hedge {
   readonly #chain: string;
   /** Undefined: no hedges. */
   readonly #options: HedgeOptions | undefined;
-  readonly #budget: RetryBudget;
   readonly #metrics: Pick<Metrics, "upstreamHedges">;
   /** Durations by node and method. */
   readonly #durations = new Map<HedgedNode, Map<string, RecentQuantile>>();
   /** Hedges that the share of reads allows now. A start counts as a time without slow reads. */
   readonly #saved = new TokenBucket(MAX_SAVED_HEDGES, MAX_SAVED_HEDGES);
 
-  constructor(
-    chain: string,
-    options: HedgeOptions | undefined,
-    budget: RetryBudget,
-    metrics: Pick<Metrics, "upstreamHedges">,
-  ) {
+  constructor(chain: string, options: HedgeOptions | undefined, metrics: Pick<Metrics, "upstreamHedges">) {
     this.#chain = chain;
     this.#options = options;
-    this.#budget = budget;
     this.#metrics = metrics;
   }
 
@@ -294,10 +286,9 @@ export class Hedge {
 
   /** Returns whether the second node may get the read too. */
   #take(second: HedgedNode, reason: HedgeReason): boolean {
-    if (this.#saved.tokens < 1 || !second.available || !this.#budget.take()) {
+    if (!second.available || !this.#saved.take()) {
       return false;
     }
-    this.#saved.spend(1);
     this.#metrics.upstreamHedges.inc({ chain: this.#chain, reason });
     return true;
   }

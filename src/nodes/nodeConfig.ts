@@ -42,8 +42,8 @@ export interface TransportOptions {
   /** The chain's name, for metrics and messages. */
   readonly chain: string;
   readonly breaker?: { readonly failures: number; readonly openMs: number };
-  /** A call of a client that would wait longer for the node is refused. */
-  readonly maxWaitMs?: number;
+  /** Calls of clients that may wait for the node. A further one is refused. Default: 1,000. */
+  readonly maxWaiting?: number;
   readonly maxResponseBytes?: number;
   /** Counts the bytes of responses while they are received. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;

@@ -146,7 +146,7 @@ export class NodeHealth {
     return this.#errorShare;
   }
 
-  /** Calls in flight. */
+  /** Calls that wait or are in flight. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -189,10 +189,9 @@ export class NodeHealth {
     this.#horizon.recordPruned(resource, number, this.head);
   }
 
-  /** Records a call until `endCall`. */
-  beginCall(method: string, scope: Pick<CallScope, "caller" | "progress">): void {
+  /** Records a call, which may have to wait, until `endCall`. */
+  beginCall(): void {
     this.#inFlight += 1;
-    this.countCall(method, scope);
   }
 
   endCall(): void {

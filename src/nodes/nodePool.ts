@@ -5,6 +5,7 @@ import { isNodeFault, NodeError } from "../core/node.ts";
 import { prunedEverywhere, RETRY_LIMITS, RETRY_RULES, type RetryCause, retryCause } from "../core/retryPolicy.ts";
 import { isNull, type NodeSource, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
+import { TokenBucket } from "../limits/tokenBucket.ts";
 import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { hasReached, isOnSameBranch } from "./branchCheck.ts";
@@ -12,7 +13,6 @@ import { isRetryable, isTransient } from "./errorKind.ts";
 import { Hedge, type HedgeOptions } from "./hedge.ts";
 import { NodeSelection, neededBlock } from "./nodeSelection.ts";
 import { isRefusal } from "./nodeState.ts";
-import { RetryBudget } from "./retryBudget.ts";
 import { publicNodes, sendToNodes } from "./sendToNodes.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -33,7 +33,8 @@ export class NodePool implements NodeSource {
   readonly #selection: NodeSelection;
   readonly #attempts: number;
   readonly #clock: Clock;
-  readonly #budget: RetryBudget;
+  /** Retries after the first one of a read. */
+  readonly #retries = new TokenBucket(RETRY_LIMITS.budget.saved, RETRY_LIMITS.budget.saved);
   readonly #hedge: Hedge;
 
   constructor(
@@ -47,8 +48,7 @@ export class NodePool implements NodeSource {
     this.#selection = new NodeSelection(nodes);
     this.#attempts = attempts;
     this.#clock = clock;
-    this.#budget = new RetryBudget(clock);
-    this.#hedge = new Hedge(chain, hedge, this.#budget, telemetry.metrics);
+    this.#hedge = new Hedge(chain, hedge, telemetry.metrics);
   }
 
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
@@ -60,7 +60,9 @@ export class NodePool implements NodeSource {
     const isForAll = request.isForAll === true;
     const inUse = this.#selection.rank(request, context.view);
     const ranked = isForAll ? publicNodes(inUse) : inUse;
-    const all = isForAll ? ranked.filter(({ available }) => available) : [];
+    // A write is sent once, so that it is no trial.
+    const trusted = ranked.filter(({ state }) => !state.needsTrial);
+    const all = isForAll ? trusted.filter(({ available }) => available) : [];
     if (all.length > 0) {
       return sendToNodes(all, {
         send: (node) => node.request(request, context),
@@ -68,9 +70,7 @@ export class NodePool implements NodeSource {
           this.#metrics.upstreamBroadcasts.inc({ chain: this.#chain, node: node.name, outcome }),
       });
     }
-    // A write is sent once, so that it is no trial if another node is available.
-    const trusted = ranked.filter(({ state }) => !state.needsTrial);
-    const nodes = trusted.some(({ available }) => available) ? trusted : ranked;
+    const nodes = trusted.length > 0 ? trusted : ranked;
     for (const node of nodes) {
       try {
         return await node.request(request, context);
@@ -86,7 +86,7 @@ export class NodePool implements NodeSource {
 
   /** Most reads end with the first attempt. */
   #read(request: RpcRequest, context: Context): Promise<RpcResponse> {
-    this.#budget.recordRead();
+    this.#retries.earn(RETRY_LIMITS.budget.share);
     const read = new PoolRead(request, context, this.#attempts);
     let choice: NodeChoice | undefined;
     try {
@@ -156,7 +156,7 @@ export class NodePool implements NodeSource {
 
   /** The first retry of a read is free. */
   #mayRetry(attempt: number): boolean {
-    return attempt <= 2 || this.#budget.take();
+    return attempt <= 2 || this.#retries.take();
   }
 
   /**

@@ -6,14 +6,14 @@ import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { CallAdmission, CallBudget, RequestLimit, SendPermits } from "./callAdmission.ts";
-import { BatchLimit, CallBatcher } from "./callBatcher.ts";
+import { CallBatcher } from "./callBatcher.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
 import type { BatchOptions, NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
 import { NodeHealth } from "./nodeHealth.ts";
 import type { NodeState, OwnCallOutcome } from "./nodeState.ts";
+import { BatchLimit, CallRate, RequestLimit } from "./sendLimits.ts";
 
 /** The parts of the node that its transport uses. */
 interface TransportParts {
@@ -34,7 +34,7 @@ export interface CallOptions {
 
 /** Most providers allow this number of calls. */
 const DEFAULT_BATCH: BatchOptions = { maxCalls: 50 };
-const DEFAULT_MAX_WAIT_MS = 5_000;
+const DEFAULT_MAX_WAITING = 1_000;
 
 /** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
 const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
@@ -46,10 +46,6 @@ const OWN_CALL_MS = 5_000;
 
 /** One connection in 16 is left for forebay's own requests, so that heads are read while clients wait. */
 const requestsOfClients = (concurrency: number): number => Math.max(1, concurrency - Math.ceil(concurrency / 16));
-
-/** Whether the node executed the call. */
-const isAnswer = (outcome: NodeCallOutcome): boolean =>
-  !(outcome instanceof NodeError) || (outcome.text !== undefined && outcome.kind !== "rateLimited");
 
 /** Whether the request may hold the result until its response is written. */
 const hasRoom = ({ memory }: CallScope, outcome: NodeCallOutcome): boolean =>
@@ -63,23 +59,20 @@ export class NodeTransport {
   readonly #labels: NodeLabels;
   /** Whether a method may share an HTTP request with others. */
   readonly #isQuick: (method: string) => boolean;
-  readonly #budget: CallBudget;
   readonly #endpoint: NodeEndpoint;
   readonly #requestLimit: RequestLimit;
   readonly #batcher: CallBatcher;
-  readonly #permits: SendPermits;
   readonly #ending = new AbortController();
 
   constructor(config: NodeConfig, options: TransportOptions, parts: TransportParts, telemetry: Telemetry) {
     const { name, concurrency = DEFAULT_CONCURRENCY, batch: { maxCalls } = DEFAULT_BATCH } = config;
-    const { chain, maxWaitMs = DEFAULT_MAX_WAIT_MS, isQuick } = options;
+    const { chain, maxWaiting = DEFAULT_MAX_WAITING, isQuick } = options;
     this.name = name;
     this.#parts = parts;
     this.#labels = { chain, node: name };
     // A call that shares no request waits for none.
     this.#isQuick = (maxCalls === 1 ? undefined : isQuick) ?? (() => false);
     this.health = new NodeHealth(this.#labels, telemetry.metrics, { ...options, budget: config.budget });
-    this.#budget = new CallBudget(config.requestsPerSecond, parts.state);
     this.#endpoint = new NodeEndpoint(config, options, {
       hasOther: () => parts.hasOther(),
       onRetryAfter: (seconds) => parts.state.pause(seconds * 1000),
@@ -90,13 +83,13 @@ export class NodeTransport {
     this.#batcher = new CallBatcher({
       endpoint: this.#endpoint,
       state: parts.state,
-      budget: this.#budget,
+      rate: new CallRate(config.requestsPerSecond),
+      maxWaiting,
+      onRefused: (call) => this.#refuse(call),
       health: this.health,
       requestLimit: this.#requestLimit,
       batchLimit: new BatchLimit(maxCalls),
     });
-    const admission = new CallAdmission(this.#batcher, this.#requestLimit, maxWaitMs);
-    this.#permits = new SendPermits(name, this.#budget, admission, this.health);
   }
 
   #onHang(isHung: boolean): void {
@@ -106,9 +99,9 @@ export class NodeTransport {
     }
   }
 
-  /** True if a further call would wait, for one of the calls in flight or for the budget of calls. */
+  /** True if a further call of a client would wait. */
   get isFull(): boolean {
-    return this.#batcher.isFull || this.#budget.delayMs > 0;
+    return this.#batcher.isFull;
   }
 
   get isConnectable(): boolean {
@@ -138,23 +131,31 @@ export class NodeTransport {
   }
 
   #call(call: Call, scope: CallScope, options: CallOptions): Promise<Uint8Array> {
-    const waitMs = this.#permits.request(scope);
-    if (waitMs instanceof NodeError) {
-      return Promise.reject(waitMs);
+    const late = this.#lateError(scope);
+    return late === undefined ? this.#startCall(call, scope, options) : Promise.reject(late);
+  }
+
+  /** Returns the error of a call whose deadline ends before it may be sent. It says nothing about the node. */
+  #lateError({ deadlineMs }: CallScope): NodeError | undefined {
+    const leftMs = deadlineMs - performance.now();
+    if (leftMs <= 0) {
+      return new NodeError("timeout", this.name, "the deadline has passed", { status: 504 });
     }
-    return waitMs <= 0
-      ? this.#startCall(call, scope, options)
-      : this.#permits.wait(waitMs, scope).then(() => this.#startCall(call, scope, options));
+    const { pauseMs } = this.#parts.state;
+    return pauseMs <= leftMs
+      ? undefined
+      : new NodeError("rateLimited", this.name, "the node limits the rate", {
+          code: CODES.RATE_LIMITED,
+          status: 429,
+          retryAfterSeconds: Math.ceil(pauseMs / 1000),
+        });
   }
 
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
   async batch(calls: readonly Call[], scope: CallScope): Promise<NodeCallOutcome[]> {
-    const waitMs = this.#permits.takeBudget(calls.length, scope);
-    if (waitMs instanceof NodeError) {
-      return calls.map(() => waitMs);
-    }
-    if (waitMs > 0) {
-      await this.#permits.wait(waitMs, scope);
+    const late = this.#lateError(scope);
+    if (late !== undefined) {
+      return calls.map(() => late);
     }
     if (isAborted(scope)) {
       return calls.map(() => this.#cancelError("disconnected"));
@@ -196,11 +197,12 @@ export class NodeTransport {
 
   /** Sends a read of forebay's own, in whose error no word of a client can stand. A long pause of the node is not waited for. */
   async sendOwnCall(): Promise<OwnCallOutcome> {
-    if (this.#budget.delayMs > OWN_CALL_MS) {
+    const { pauseMs } = this.#parts.state;
+    if (pauseMs > OWN_CALL_MS) {
       return "notSent";
     }
     const call = this.#parts.serves(OWN_READ.method) ? OWN_READ : OWN_HEAD_READ;
-    const deadlineMs = performance.now() + this.#budget.delayMs + OWN_CALL_MS;
+    const deadlineMs = performance.now() + pauseMs + OWN_CALL_MS;
     try {
       await this.send(call, { signal: this.#ending.signal, deadlineMs });
       return "answered";
@@ -211,6 +213,7 @@ export class NodeTransport {
 
   close(): Promise<void> {
     this.#ending.abort();
+    this.#batcher.close();
     return this.#endpoint.close();
   }
 
@@ -222,7 +225,6 @@ export class NodeTransport {
     if (isAborted(scope)) {
       return Promise.reject(this.#cancelError("disconnected"));
     }
-    this.#permits.begin(scope);
     return new Promise((resolve, reject) => {
       const sent = this.#createCall(call, scope, isCheckedLater, (outcome) => {
         if (outcome instanceof NodeError) {
@@ -245,7 +247,7 @@ export class NodeTransport {
     isCheckedLater: boolean,
     onOutcome: (outcome: NodeCallOutcome) => void,
   ): SentCall {
-    this.health.beginCall(call.method, scope);
+    this.health.beginCall();
     return new SentCall(call, scope, isCheckedLater, (sent, outcome) => onOutcome(this.#complete(sent, outcome)));
   }
 
@@ -263,11 +265,18 @@ export class NodeTransport {
     const isCancelled = typeof outcome === "string";
     const final = isCancelled ? this.#cancelError(outcome, sent) : outcome;
     this.health.endCall();
-    this.#permits.end(scope, !isCancelled && isAnswer(final));
-    if (outcome !== "disconnected") {
+    const isRefused = final instanceof NodeError && final.kind === "overloaded";
+    if (outcome !== "disconnected" && !isRefused) {
       this.#countOutcome(sent, final);
     }
     return hasRoom(scope, final) ? final : this.#endpoint.errors.overBudget();
+  }
+
+  /** A call that is refused at once costs its client less than one that is answered too late. */
+  #refuse(call: SentCall): void {
+    this.health.countRefusal();
+    const details = { status: 503, retryAfterSeconds: 1 };
+    call.complete(new NodeError("overloaded", this.name, "too many calls are waiting", details));
   }
 
   #countOutcome({ call: { method }, startMs, sentMs }: SentCall, outcome: NodeCallOutcome): void {

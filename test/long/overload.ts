@@ -84,8 +84,7 @@ export const long = async ({ seconds = WHOLE_SECONDS }: { readonly seconds: numb
     {
       name: "chain",
       nodes: [{ url: node.url, concurrency: 32 }],
-      // A quarter of the time after which the clients give up.
-      upstream: { maxWaitMs: 500 },
+      upstream: { timeoutMs: 2_000, maxWaiting: 100 },
       verify: "cheap",
       forks: "prague",
       blockTimeMs: 2_000,

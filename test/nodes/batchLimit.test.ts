@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
-import { BatchLimit, isBatchRefusal } from "../../src/nodes/callBatcher.ts";
+import { BatchLimit, isBatchRefusal } from "../../src/nodes/sendLimits.ts";
 
 const createLimit = (maxCalls = 50) => {
   const time = { ms: 1_000 };

@@ -4,7 +4,6 @@ import type { Context } from "../../src/core/context.ts";
 import { NodeError } from "../../src/core/node.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { Hedge } from "../../src/nodes/hedge.ts";
-import { RetryBudget } from "../../src/nodes/retryBudget.ts";
 import { createContext, createRequest, createResponse } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
 
@@ -35,7 +34,7 @@ const createNode = () => {
 const read = createRequest();
 const answer = createResponse('"0x1"');
 
-/** Reads that are hedged after `afterMs`. The reads of the budget are many, so that the share alone limits hedges. */
+/** Reads that are hedged after `afterMs`. */
 const start = (t: TestContext, afterMs: number | undefined) => {
   let nowMs = 1_000;
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -45,11 +44,7 @@ const start = (t: TestContext, afterMs: number | undefined) => {
     t.mock.timers.tick(byMs);
   };
   const { metrics } = silent();
-  const budget = new RetryBudget();
-  for (let at = 0; at < 10_000; at += 1) {
-    budget.recordRead();
-  }
-  const hedge = new Hedge("chain", afterMs === undefined ? undefined : { afterMs, maxShare: 0.05 }, budget, metrics);
+  const hedge = new Hedge("chain", afterMs === undefined ? undefined : { afterMs, maxShare: 0.05 }, metrics);
   const [slow, fast, third] = [createNode(), createNode(), createNode()];
   const nodes = { first: slow, hedge: fast, others: [fast, third] };
   const ask = (context = createContext(), startLate = () => true) => hedge.request(nodes, read, context, startLate);

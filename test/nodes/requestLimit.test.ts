@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestLimit } from "../../src/nodes/callAdmission.ts";
+import { RequestLimit } from "../../src/nodes/sendLimits.ts";
 
 test("an overload halves the requests in flight once a second, and each round of responses adds one", () => {
   let nowMs = 0;

@@ -8,7 +8,7 @@ import { createService, type Service, type ServiceChain } from "../support/serve
 const HEIGHT = 100;
 const READS_AT_ONCE = 40;
 /** No read fails because the machine is slow. */
-const PATIENT = { timeoutMs: 300_000, maxWaitMs: 300_000 };
+const PATIENT = { timeoutMs: 300_000 };
 const chain = createFakeChain({ height: HEIGHT });
 
 const start = async (
