@@ -144,7 +144,8 @@ export class BlockBackfill {
     if (this.#fillKnown(ring)) {
       return true;
     }
-    for (const node of [first, ...others()].filter((each) => this.#breakerOf(each).available)) {
+    const nodes = first.available ? [first, ...others()] : [...others(), first];
+    for (const node of nodes.filter((each) => this.#breakerOf(each).available)) {
       if ((await this.#fillFrom(node, ring, missing)) || canonical.ring !== ring) {
         return true;
       }

@@ -62,6 +62,8 @@ export class HeadTracker {
   readonly #finality: FinalityFollower;
   #refreshing: Promise<Heads> | undefined;
   #catchingUp: Promise<void> | undefined;
+  /** Headers were not read in time, and are still being read. */
+  #isReachLate = false;
 
   constructor(options: HeadTrackerOptions, telemetry: Telemetry, signal: AbortSignal) {
     const { clock = systemClock, identity } = options;
@@ -161,11 +163,11 @@ export class HeadTracker {
 
   /**
    * Reads those of the newest blocks, with their headers, that the ring lacks and the range has. Returns the heads with them, or
-   * after 2 s without them. Undefined if the ring has them, or the range is older.
+   * after 2 s without them. Undefined if the ring has them, if the range is older, or while headers are late.
    */
   reach({ from, to }: BlockRange): Promise<Heads> | undefined {
     const { heads } = this.#canonical;
-    if (heads === undefined) {
+    if (heads === undefined || this.#isReachLate) {
       return undefined;
     }
     const newest = heads.latest.number - BigInt(RING_HEADERS) + 1n;
@@ -174,7 +176,13 @@ export class HeadTracker {
   }
 
   async #reach(lowest: bigint, heads: Heads): Promise<Heads> {
-    await this.#within(CATCH_UP_MS, () => this.#backfill.reach(lowest));
+    let isEnded = false;
+    await this.#within(CATCH_UP_MS, async () => {
+      await this.#backfill.reach(lowest);
+      isEnded = true;
+      this.#isReachLate = false;
+    });
+    this.#isReachLate = !isEnded;
     return this.#canonical.heads ?? heads;
   }
 

@@ -245,6 +245,28 @@ test("safe and finalized are read from the node, never move back, and are never 
   assert.deepEqual(setup.heads.current()?.finalized, finalized);
 });
 
+test("headers that a node does not return in time are waited for once, and the next reads do not wait", async (t) => {
+  const { heads, node, clock } = await trackHeads(t, { height: 500 });
+  await clock.advance(5_000);
+  heads.markActive();
+  const hanging = Promise.withResolvers<void>();
+  const { batch } = node;
+  node.batch = (calls, scope) => hanging.promise.then(() => batch(calls, scope));
+  const range = { from: 300n, to: 300n };
+  const first = heads.reach(range);
+  assert.ok(first);
+  await clock.advance(2_000);
+  await first;
+  assert.equal(heads.reach(range), undefined);
+  hanging.resolve();
+  await clock.advance(5_000);
+  assert.equal(heads.current()?.at(300n)?.number, 300n);
+  const older = heads.reach({ from: 260n, to: 260n });
+  assert.ok(older, "the node responds again");
+  await clock.advance(2_000);
+  assert.equal((await older).at(260n)?.number, 260n);
+});
+
 test("finality by depth follows the head, even before the ring reaches that depth", async (t) => {
   const setup = await trackHeads(t, { height: 500, finality: { depth: 64 } });
   await mineFor(setup, 1_000, 100_000, () => setup.heads.markActive());
