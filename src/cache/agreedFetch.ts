@@ -22,6 +22,9 @@ export interface AgreedFetchOptions<Node extends AgreeingNode = AgreeingNode> {
   readonly disagreements: Pick<Disagreements, "report">;
 }
 
+/** An execution reads several times: after a read without a response in time, it does not wait for the node again for this time. */
+const LATE_MS = 5_000;
+
 /** It predicts keys. Their values are read by other calls. */
 const PREDICTION = "eth_createAccessList";
 const BLOCK_METHOD = "eth_getBlockByNumber";
@@ -50,19 +53,28 @@ export const createAgreedFetch = <Node extends AgreeingNode>(options: AgreedFetc
   if (agree === 1 || !hasSeveralOrigins(nodes)) {
     return fetch;
   }
+  const lateUntilMs = new Map<AgreeingNode, number>();
   const comparison: Comparison<Call, unknown> = {
     ask: async (calls, excludedOrigins) => {
-      const others = nodes.filter(({ origin }) => !excludedOrigins.includes(origin));
+      const begunMs = performance.now();
+      const others = nodes.filter(
+        (node) => !excludedOrigins.includes(node.origin) && (lateUntilMs.get(node) ?? 0) <= begunMs,
+      );
       if (!others.some(({ available }) => available)) {
         return undefined;
       }
-      return fetchFrom(
+      const words = await fetchFrom(
         others,
         SECOND_MS,
       )(calls).then(
         (batch) => wordsOf(nodes, batch),
         () => undefined,
       );
+      const endedMs = performance.now();
+      if (endedMs - begunMs > SECOND_MS / 2 && words?.outcomes.every((outcome) => outcome instanceof Error)) {
+        lateUntilMs.set(words.node, endedMs + LATE_MS);
+      }
+      return words;
     },
     isCompared: ({ method }) => method !== PREDICTION,
     isSame: (call, one, other) => isSameResult(call.method, bytesOf(call, one), bytesOf(call, other)),

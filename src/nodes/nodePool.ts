@@ -60,9 +60,7 @@ export class NodePool implements NodeSource {
     const isForAll = request.isForAll === true;
     const inUse = this.#selection.rank(request, context.view);
     const ranked = isForAll ? publicNodes(inUse) : inUse;
-    // A write is sent once, so that it is no trial.
-    const trusted = ranked.filter(({ state }) => !state.needsTrial);
-    const all = isForAll ? trusted.filter(({ available }) => available) : [];
+    const all = isForAll ? ranked.filter(({ available }) => available) : [];
     if (all.length > 0) {
       return sendToNodes(all, {
         send: (node) => node.request(request, context),
@@ -70,7 +68,9 @@ export class NodePool implements NodeSource {
           this.#metrics.upstreamBroadcasts.inc({ chain: this.#chain, node: node.name, outcome }),
       });
     }
-    const nodes = trusted.length > 0 ? trusted : ranked;
+    // A write is sent once, so that it is no trial if another node is available.
+    const trusted = ranked.filter(({ state }) => !state.needsTrial);
+    const nodes = trusted.some(({ available }) => available) ? trusted : ranked;
     for (const node of nodes) {
       try {
         return await node.request(request, context);

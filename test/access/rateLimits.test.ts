@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import { RateLimits } from "../../src/access/rateLimits.ts";
 import { createRedisClient, parseRedisUrl } from "../../src/cache/redisClient.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 
 const LIMIT = { calls: 3, seconds: 60 };
 
@@ -40,14 +40,20 @@ test("in memory each client has its own count, and the error has Retry-After", a
   await limits.take("key", "a", LIMIT);
 });
 
+/** Connects a client to Redis. */
+const connect = async (t: TestContext, redis: RedisServer) => {
+  const client = createRedisClient(parseRedisUrl(redis.url));
+  client.on("error", () => {});
+  t.after(() => client.disconnect());
+  await until(() => client.status === "ready", "connected");
+  return client;
+};
+
 test("in Redis replicas count together, and without Redis no client is limited and each call is counted", async (t) => {
   const redis = await startRedis(t);
   const replicas = await Promise.all(
     [1, 2].map(async () => {
-      const client = createRedisClient(parseRedisUrl(redis.url));
-      client.on("error", () => {});
-      t.after(() => client.disconnect());
-      await until(() => client.status === "ready", "connected");
+      const client = await connect(t, redis);
       const telemetry = createTelemetry({ level: "silent" });
       return { client, telemetry, limits: new RateLimits({ redis: { client, timeoutMs: 500 }, telemetry }) };
     }),
@@ -67,10 +73,7 @@ test("in Redis replicas count together, and without Redis no client is limited a
 
 test("a Redis that hangs delays calls up to its deadline and limits no client", async (t) => {
   const redis = await startRedis(t);
-  const client = createRedisClient(parseRedisUrl(redis.url));
-  client.on("error", () => {});
-  t.after(() => client.disconnect());
-  await until(() => client.status === "ready", "connected");
+  const client = await connect(t, redis);
   const telemetry = createTelemetry({ level: "silent" });
   const limits = new RateLimits({ redis: { client, timeoutMs: 50 }, telemetry });
   redis.signal("SIGSTOP");
@@ -83,10 +86,7 @@ test("a Redis that hangs delays calls up to its deadline and limits no client", 
 
 test("one late reply of Redis is counted, and only a Redis that goes on failing is logged, without a stack", async (t) => {
   const redis = await startRedis(t);
-  const client = createRedisClient(parseRedisUrl(redis.url));
-  client.on("error", () => {});
-  t.after(() => client.disconnect());
-  await until(() => client.status === "ready", "connected");
+  const client = await connect(t, redis);
   const telemetry = createTelemetry({ level: "silent" });
   const lines: { readonly msg: string; readonly reason?: string }[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });

@@ -17,7 +17,7 @@ const DOWN = new NodeError("timeout", "", "request timed out");
 type Said = readonly unknown[] | "down" | "hangs";
 
 /** Nodes of these origins state these outcomes of CALLS. The first one is asked first. */
-const createRig = (said: readonly Said[], { calls = CALLS } = {}) => {
+const createRig = (said: readonly Said[], { calls = CALLS, onHang = (_timeoutMs: number): void => undefined } = {}) => {
   const asked: string[] = [];
   const blamed: string[] = [];
   const disagreed: string[] = [];
@@ -35,6 +35,7 @@ const createRig = (said: readonly Said[], { calls = CALLS } = {}) => {
       asked.push(`${node.name}: ${wanted.map(({ method }) => method).join()}`);
       if (typeof values === "string") {
         timeouts.push(timeoutMs);
+        onHang(timeoutMs);
         return { outcomes: wanted.map(() => DOWN), node: node.name };
       }
       return { outcomes: wanted.map((each) => values[calls.indexOf(each)]), node: node.name };
@@ -97,6 +98,22 @@ test("a second origin has 1.5 s", async () => {
   const { read, timeouts } = createRig([RIGHT, "hangs", RIGHT]);
   assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isConfirmed: false });
   assert.deepEqual(timeouts, [1_500]);
+});
+
+test("an execution, which reads several times, waits once for a second origin that does not respond", async (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => nowMs);
+  const onHang = (timeoutMs: number): void => {
+    nowMs += timeoutMs;
+  };
+  const rig = createRig([RIGHT, "hangs"], { onHang });
+  for (let times = 0; times < 4; times++) {
+    assert.deepEqual(await rig.read(), { outcomes: RIGHT, node: "node0", isConfirmed: false });
+  }
+  assert.deepEqual(rig.timeouts, [1_500]);
+  nowMs += 5_000;
+  await rig.read();
+  assert.deepEqual(rig.timeouts, [1_500, 1_500]);
 });
 
 test("an error of the first node is the outcome, and no other origin is asked for it", async () => {

@@ -39,33 +39,42 @@ const createClient = (url: string) => {
     assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`);
     return body.result;
   };
+  const transfer = async (): Promise<string> => {
+    assert.ok(alice);
+    const raw = await alice.signTransaction({
+      type: "eip1559",
+      chainId: devnet.chainId,
+      nonce: Number(await read("eth_getTransactionCount", alice.address, "pending")),
+      to: TO,
+      value: 1n,
+      gas: 21_000n,
+      maxFeePerGas: 20n * 10n ** 9n,
+      maxPriorityFeePerGas: 1_000_000n,
+    });
+    return String(await read("eth_sendRawTransaction", raw));
+  };
+  /** Waits until the newest block of the view ends with that transaction. */
+  const shows = (transaction: string, mode: string): Promise<void> =>
+    until(async () => {
+      const { headers, body } = await rpc(url, "eth_getBlockByNumber", ["pending", false]);
+      const { transactions } = body.result as { readonly transactions: readonly string[] };
+      return transactions.at(-1) === transaction && headers.get("x-forebay-pending") === mode;
+    }, `${transaction} is shown as ${mode}`);
   return {
     /** Balance of the recipient and nonce of the sender. */
     values: async () => ({
       balance: BigInt(String(await read("eth_getBalance", TO, "pending"))),
       nonce: Number(await read("eth_getTransactionCount", alice?.address, "pending")),
     }),
-    transfer: async (): Promise<string> => {
-      assert.ok(alice);
-      const raw = await alice.signTransaction({
-        type: "eip1559",
-        chainId: devnet.chainId,
-        nonce: Number(await read("eth_getTransactionCount", alice.address, "pending")),
-        to: TO,
-        value: 1n,
-        gas: 21_000n,
-        maxFeePerGas: 20n * 10n ** 9n,
-        maxPriorityFeePerGas: 1_000_000n,
-      });
-      return String(await read("eth_sendRawTransaction", raw));
+    transfer,
+    shows,
+    /** Sends a transaction, which the next message shows. Returns its hash. */
+    shown: async (mode: string): Promise<string> => {
+      const hash = await transfer();
+      await devnet.step();
+      await shows(hash, mode);
+      return hash;
     },
-    /** Waits until the newest block of the view ends with that transaction. */
-    shows: (transaction: string, mode: string): Promise<void> =>
-      until(async () => {
-        const { headers, body } = await rpc(url, "eth_getBlockByNumber", ["pending", false]);
-        const { transactions } = body.result as { readonly transactions: readonly string[] };
-        return transactions.at(-1) === transaction && headers.get("x-forebay-pending") === mode;
-      }, `${transaction} is shown as ${mode}`),
   };
 };
 
@@ -79,9 +88,7 @@ test("a wrong message costs neither the verified ones before it nor the block af
   // A service that starts inside a block shows the next one.
   await seal(service.url);
   await devnet.step();
-  const first = await client.transfer();
-  await devnet.step();
-  await client.shows(first, "live");
+  const first = await client.shown("live");
   const { balance } = await client.values();
 
   devnet.faults.alter(withWrongGas);
@@ -95,9 +102,7 @@ test("a wrong message costs neither the verified ones before it nor the block af
 
   await seal(service.url);
   await devnet.step();
-  const fourth = await client.transfer();
-  await devnet.step();
-  await client.shows(fourth, "live");
+  const fourth = await client.shown("live");
   const after = await client.values();
   assert.equal(after.balance, balance + 3n);
   assert.ok(after.nonce > nonce);
@@ -118,17 +123,13 @@ test("a transaction of an unknown type hides nothing, and its block is unverifie
   const client = createClient(service.url);
   await seal(service.url);
   await devnet.step();
-  const first = await client.transfer();
-  await devnet.step();
-  await client.shows(first, "live");
+  const first = await client.shown("live");
   devnet.faults.alter(withUnknownType);
   const second = await client.transfer();
   await devnet.step();
   const unknown = keccak256("0x7b01");
   await client.shows(unknown, "unverified");
-  const third = await client.transfer();
-  await devnet.step();
-  await client.shows(third, "unverified");
+  const third = await client.shown("unverified");
   const { body } = await rpc(service.url, "eth_getBlockByNumber", ["pending", true]);
   const { transactions } = body.result as { readonly transactions: readonly Readonly<Record<string, unknown>>[] };
   const types = new Map(transactions.map(({ hash, type }) => [hash, type]));
@@ -138,9 +139,7 @@ test("a transaction of an unknown type hides nothing, and its block is unverifie
   );
   await seal(service.url);
   await devnet.step();
-  const next = await client.transfer();
-  await devnet.step();
-  await client.shows(next, "live");
+  await client.shown("live");
 });
 
 test("a second feed that corrupts every message changes nothing, whichever copy comes first", async (t) => {
@@ -163,14 +162,10 @@ test("a second feed that corrupts every message changes nothing, whichever copy 
   devnet.events.on("message", relay);
   t.after(() => devnet.events.off("message", relay));
   await devnet.step();
-  const first = await client.transfer();
-  await devnet.step();
-  await client.shows(first, "live");
+  await client.shown("live");
   const { balance } = await client.values();
   for (let count = 1; count <= 3; count++) {
-    const hash = await client.transfer();
-    await devnet.step();
-    await client.shows(hash, "live");
+    await client.shown("live");
     assert.equal((await client.values()).balance, balance + BigInt(count));
   }
 });

@@ -4,8 +4,8 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode } from "../support/fakes/fakeNode.ts";
-import { createService } from "../support/servers/service.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
@@ -16,6 +16,25 @@ const REORGANISED = `0x${(HEIGHT - 1).toString(16)}`;
 const blockAt = ({ blocks }: FakeChain, tag: unknown, latest: FakeBlock | undefined): FakeBlock["json"] | null => {
   const tags: Record<string, FakeBlock | undefined> = { latest, safe: blocks[FINAL], finalized: blocks[FINAL] };
   return (tags[String(tag)] ?? blocks[Number(tag)])?.json ?? null;
+};
+
+/** Starts a forebay in front of these nodes, which end with it. */
+const serve = async (
+  t: TestContext,
+  nodes: readonly FakeNode[],
+  more: Partial<ServiceChain> = {},
+): Promise<Service> => {
+  const service = await createService({
+    nodes: nodes.map(({ url }) => ({ url })),
+    ...{ blockTimeMs: 10_000, pending: { mode: "node" } },
+    ...more,
+  });
+  t.after(async () => {
+    await service.close();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  await settled(service);
+  return service;
 };
 
 /** Starts a forebay with a node of several machines. One reports the head. The others respond, and are on another branch. */
@@ -33,12 +52,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
     },
   });
   node.faults.refusesBlockHash = refusesBlockHash;
-  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
-  t.after(async () => {
-    await service.close();
-    await node.close();
-  });
-  await settled(service);
+  const service = await serve(t, [node]);
   chain.reorg(3, 3);
   return {
     opsUrl: service.opsUrl,
@@ -91,17 +105,7 @@ describe("a node on another branch", { concurrency: true }, () => {
         eth_getBlockTransactionCountByHash: () => "0x0",
       },
     });
-    const service = await createService({
-      nodes: [{ url: node.url }],
-      blockTimeMs: 10_000,
-      verify: "cheap",
-      pending: { mode: "node" },
-    });
-    t.after(async () => {
-      await service.close();
-      await node.close();
-    });
-    await settled(service);
+    const service = await serve(t, [node], { verify: "cheap" });
     chain.mine();
     receipt.blockHash = chain.latest.hash;
     transaction.blockHash = chain.latest.hash;
@@ -130,12 +134,7 @@ describe("a node on another branch", { concurrency: true }, () => {
         eth_getBlockTransactionCountByHash: () => "0x0",
       },
     });
-    const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
-    t.after(async () => {
-      await service.close();
-      await node.close();
-    });
-    await settled(service);
+    const service = await serve(t, [node]);
     const ask = async (percentiles: readonly number[]) =>
       (await rpc(service.url, "eth_feeHistory", ["0x2", "latest", percentiles])).body;
     assert.deepEqual((await ask([])).result, { ...complete, gasUsedRatio: [0.5, 0.25] });
@@ -149,12 +148,7 @@ describe("a node on another branch", { concurrency: true }, () => {
       chain: createFakeChain({ height: HEIGHT }),
       handlers: { eth_getBlockTransactionCountByHash: () => "0x0" },
     });
-    const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
-    t.after(async () => {
-      await service.close();
-      await node.close();
-    });
-    await settled(service);
+    const service = await serve(t, [node]);
     node.faults.lag = 1;
     await service.chains[0]?.upstreams.heads.refresh();
     const logs = rpc(service.url, "eth_getLogs", [{ fromBlock: REORGANISED, toBlock: `0x${HEIGHT.toString(16)}` }]);
@@ -174,16 +168,7 @@ describe("a node on another branch", { concurrency: true }, () => {
       createFakeNode({ chain, handlers }),
       createFakeNode({ chain: dead, handlers }),
     ]);
-    const service = await createService({
-      nodes: [{ url: served.url }, { url: other.url }],
-      blockTimeMs: 10_000,
-      pending: { mode: "node" },
-    });
-    t.after(async () => {
-      await service.close();
-      await Promise.all([served.close(), other.close()]);
-    });
-    await settled(service);
+    const service = await serve(t, [served, other]);
     const ask = async (block: number) =>
       (await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", `0x${block.toString(16)}`])).body;
     Object.assign(served.faults, { error: { code: 429, message: "too many requests" }, methods: ["eth_getStorageAt"] });
@@ -204,12 +189,7 @@ describe("a node on another branch", { concurrency: true }, () => {
         eth_getBlockTransactionCountByHash: () => "0x0",
       },
     });
-    const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
-    t.after(async () => {
-      await service.close();
-      await node.close();
-    });
-    await settled(service);
+    const service = await serve(t, [node]);
     missing.add(chain.latest.hash).add(`0x${HEIGHT.toString(16)}`);
     const { body } = await rpc(service.url, "eth_getBlockByNumber", ["latest", true]);
     assert.deepEqual([body.result, body.error], [undefined, { code: -32_000, message: "header not found" }]);
