@@ -81,6 +81,7 @@ export class BlockBackfill {
   #depth = START_BLOCKS;
   /** The lowest block that requests wait for. */
   #awaited: bigint | undefined;
+  #filledMs = Number.NEGATIVE_INFINITY;
   #wake = Promise.withResolvers<void>();
   #ended = Promise.withResolvers<void>();
 
@@ -89,10 +90,13 @@ export class BlockBackfill {
     void this.#run();
   }
 
-  /** Resolves when the ring has the block, or no node has one below the ring now. */
+  /** Resolves when the ring has the block, or no node has one below the ring now. With a budget of requests, it waits once a second. */
   async reach(number: bigint): Promise<void> {
     const { ring } = this.#options.canonical;
     this.#depth = Math.max(this.#depth, ring === undefined ? 0 : Number(ring.latest.number - number) + 1);
+    if (this.#isLimited && this.#options.nowMs() - this.#filledMs < PERIOD_MS) {
+      return;
+    }
     this.#awaited = this.#awaited === undefined ? number : smaller(this.#awaited, number);
     this.#wake.resolve();
     await this.#ended.promise;
@@ -102,6 +106,7 @@ export class BlockBackfill {
     const { pause, signal, isIdle } = this.#options;
     while (!signal.aborted) {
       const isLonger = await this.#fill();
+      this.#filledMs = this.#options.nowMs();
       if (isLonger && this.#isAwaited) {
         continue;
       }
@@ -115,14 +120,12 @@ export class BlockBackfill {
 
   /** Whether a block is awaited that the ring lacks. Where nodes have a budget of requests, the reads stay within their share. */
   get #isAwaited(): boolean {
-    const { canonical, leader } = this.#options;
-    const { ring } = canonical;
-    return (
-      this.#awaited !== undefined &&
-      ring !== undefined &&
-      this.#awaited < ring.oldest &&
-      leader()?.config.requestsPerSecond === undefined
-    );
+    const { ring } = this.#options.canonical;
+    return this.#awaited !== undefined && ring !== undefined && this.#awaited < ring.oldest && !this.#isLimited;
+  }
+
+  get #isLimited(): boolean {
+    return this.#options.leader()?.config.requestsPerSecond !== undefined;
   }
 
   /** The number of blocks that the ring lacks: those that were needed, and those that reads wanted. */

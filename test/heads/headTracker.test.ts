@@ -245,6 +245,20 @@ test("safe and finalized are read from the node, never move back, and are never 
   assert.deepEqual(setup.heads.current()?.finalized, finalized);
 });
 
+test("many reads of older blocks cause no more reads of headers than the budget of a node has for them", async (t) => {
+  const { heads, node, clock } = await trackHeads(t, {
+    height: 500,
+    alter: ([node]) => Object.assign(node?.config ?? {}, { requestsPerSecond: 8 }),
+  });
+  heads.markActive();
+  await clock.advance(5_000);
+  const before = node.calls;
+  for (let read = 0; read < 10; read++) {
+    await heads.reach({ from: 300n, to: 300n });
+  }
+  assert.ok(node.calls - before <= 2, `${node.calls - before} calls`);
+});
+
 test("headers that a node does not return in time are waited for once, and the next reads do not wait", async (t) => {
   const { heads, node, clock } = await trackHeads(t, { height: 500 });
   await clock.advance(5_000);
