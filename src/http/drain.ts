@@ -64,6 +64,8 @@ export class LastConnections {
   }
 
   async #untilQuiet(): Promise<void> {
+    // The turn that is under way may have accepted connections before.
+    await nextTurn();
     const startMs = performance.now();
     let newestMs = startMs;
     const onConnection = (): void => {
