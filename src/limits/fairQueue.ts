@@ -39,6 +39,11 @@ export class FairQueue<T extends object> {
     return this.#size;
   }
 
+  /** Number of clients that wait. */
+  get clients(): number {
+    return this.#counts.size;
+  }
+
   /** Number of items of this client. */
   countOf(clientId: string): number {
     return this.#counts.get(clientId) ?? 0;

@@ -49,6 +49,8 @@ class WaitingCalls implements CallCarrier {
 
 /** The calls that wait for one node. Clients take turns, and then their connections. */
 export class CallQueue {
+  /** Reads of heads are sent first: without them, every client gets answers of an old head. */
+  readonly #heads = new FairQueue<WaitingCalls>();
   readonly #queue = new FairQueue<WaitingCalls>();
   readonly #maxWaiting: number;
 
@@ -57,31 +59,33 @@ export class CallQueue {
   }
 
   get size(): number {
-    return this.#queue.size;
+    return this.#heads.size + this.#queue.size;
   }
 
   /** Adds a batch of forebay's own, which waits together. */
   addOwn(calls: readonly SentCall[], isShared: boolean): void {
     const [first, ...others] = calls;
     if (first !== undefined) {
-      new WaitingCalls([first, ...others], { isShared, mayBeRefused: false }, this.#queue);
+      const queue = first.scope.isHeadRead === true ? this.#heads : this.#queue;
+      new WaitingCalls([first, ...others], { isShared, mayBeRefused: false }, queue);
     }
   }
 
   /**
    * Adds a call of a client. Returns the call that has no room: the newest of the client with the most, or this one. Only the first
-   * call of a client's request can be refused: the others are part of work that was admitted.
+   * call of a client's request can be refused: the others are part of work that was admitted. However many these are, another client
+   * has room for its share.
    */
   add(call: SentCall, isShared: boolean): SentCall | undefined {
     const { progress, caller } = call.scope;
     const isFirst = progress?.hasNodePlace === false;
     let refused: SentCall | undefined;
-    if (isFirst && this.size >= this.#maxWaiting) {
-      const evicted = this.#queue.evictFor(caller?.clientId ?? "", ({ mayBeRefused }) => mayBeRefused);
-      if (evicted === undefined) {
+    if (isFirst && this.#queue.size >= this.#maxWaiting) {
+      const clientId = caller?.clientId ?? "";
+      refused = this.#queue.evictFor(clientId, ({ mayBeRefused }) => mayBeRefused)?.calls[0];
+      if (refused === undefined && this.#queue.countOf(clientId) >= this.#shareOf(clientId)) {
         return call;
       }
-      [refused] = evicted.calls;
     }
     admit(call);
     new WaitingCalls([call], { isShared, mayBeRefused: isFirst }, this.#queue);
@@ -90,7 +94,7 @@ export class CallQueue {
 
   /** Takes the calls of the next HTTP request, as long as they may share it. `hasPlace`: calls of clients may be sent. */
   take(maxCalls: number, hasPlace: boolean): readonly SentCall[] {
-    const first = this.#queue.take((each) => hasPlace || each.isOwn);
+    const first = this.#heads.take() ?? this.#queue.take((each) => hasPlace || each.isOwn);
     if (first === undefined) {
       return [];
     }
@@ -110,11 +114,18 @@ export class CallQueue {
   /** Takes all calls that another node can answer. */
   takeReads(): readonly SentCall[] {
     const reads: SentCall[] = [];
-    const takeRead = () => this.#queue.take(({ calls }) => calls.every(({ call }) => call.write !== true));
+    const takeRead = () =>
+      this.#heads.take() ?? this.#queue.take(({ calls }) => calls.every(({ call }) => call.write !== true));
     for (let next = takeRead(); next !== undefined; next = takeRead()) {
       reads.push(...next.calls);
     }
     return reads;
+  }
+
+  /** The calls that each client may have in the queue. */
+  #shareOf(clientId: string): number {
+    const others = this.#queue.countOf(clientId) > 0 ? 0 : 1;
+    return Math.floor(this.#maxWaiting / (this.#queue.clients + others));
   }
 }
 

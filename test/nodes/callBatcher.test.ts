@@ -145,6 +145,35 @@ test("further calls of a request that was admitted are not refused", () => {
   assert.deepEqual(refused, ["b1"]);
 });
 
+test("a client with few waiting calls is not refused, although another one's requests were admitted with many calls", () => {
+  const { batcher, refused } = createRecorded({ requests: 1, maxWaiting: 4 });
+  const scope = reach("a");
+  for (let index = 0; index < 10; index += 1) {
+    batcher.sendAlone(new SentCall(createCall(`a${index}`, []), scope, true, () => undefined));
+  }
+  for (const method of ["b1", "b2", "b3"]) {
+    batcher.sendAlone(callOf(method, "b"));
+  }
+  batcher.sendAlone(callOf("a10", "a"));
+  assert.deepEqual(refused, ["b3", "a10"]);
+});
+
+test("a read of the head is the next call, however many clients wait for the rate of the node", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { batcher, requests, state } = createRecorded();
+  state.pauseMs = 1_000;
+  for (let index = 0; index < 100; index += 1) {
+    batcher.sendAlone(callOf("client", `client${index}`));
+  }
+  batcher.sendAlone(callOf("own"));
+  const { signal } = new AbortController();
+  const scope = { signal, deadlineMs: Number.POSITIVE_INFINITY, isHeadRead: true } as const;
+  batcher.sendAlone(new SentCall(createCall("head", []), scope, true, () => undefined));
+  state.pauseMs = 0;
+  t.mock.timers.tick(1_000);
+  assert.deepEqual(requests[0], ["head"]);
+});
+
 test("a batch that is late is ended, and its calls are sent singly", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   t.mock.method(performance, "now", () => 0);
