@@ -135,6 +135,8 @@ export interface CallScope extends Abortable {
   readonly maxBytes?: number;
   /** It is awaited although the node hangs: a late head is a vote (docs/architecture.md, Agreement). */
   readonly isHeadRead?: true;
+  /** Another node gets the call, as the first retry, if this one pauses while the call waits for it. Default: false. */
+  readonly isMovable?: boolean;
 }
 
 /** Counts the price of calls to nodes for the request that causes them, and for its client. */
@@ -165,6 +167,8 @@ export interface ContextOptions {
   readonly ending?: Abortable;
   /** The client wants blocks with confirmations. Default: the newest blocks. */
   readonly behind?: Behind | undefined;
+  /** See CallScope. */
+  readonly isMovable?: boolean;
 }
 
 /** The fields that may differ between the calls of one request. */
@@ -183,13 +187,21 @@ export class Context implements CallScope {
   readonly requiresProof: boolean;
   readonly span: Span | undefined;
   readonly behind: Behind | undefined;
+  readonly isMovable: boolean;
   readonly #ending: Abortable;
 
   constructor(
     request: InboundRequest,
     view: View,
     deadlineMs: number,
-    { bypassCache = false, requiresProof = false, span, ending = request, behind }: ContextOptions = {},
+    {
+      bypassCache = false,
+      requiresProof = false,
+      span,
+      ending = request,
+      behind,
+      isMovable = false,
+    }: ContextOptions = {},
   ) {
     this.request = request;
     this.view = view;
@@ -198,6 +210,7 @@ export class Context implements CallScope {
     this.requiresProof = requiresProof;
     this.span = span;
     this.behind = behind;
+    this.isMovable = isMovable;
     this.#ending = ending;
   }
 
@@ -243,9 +256,10 @@ export class Context implements CallScope {
     span = this.span,
     ending = this.#ending,
     behind = this.behind,
+    isMovable = this.isMovable,
   }: ContextChanges): Context {
     // A new option that is missing here is an error of types.
-    const options: Required<ContextOptions> = { bypassCache, requiresProof, span, ending, behind };
+    const options: Required<ContextOptions> = { bypassCache, requiresProof, span, ending, behind, isMovable };
     return new Context(this.request, view, deadlineMs, options);
   }
 

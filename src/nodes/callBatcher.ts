@@ -87,9 +87,12 @@ export class CallBatcher implements ExchangeOwner {
 
   /** Ends the waiting calls that another node can answer. */
   failWaiting(error: NodeError): void {
-    for (const call of this.#queue.takeReads()) {
-      call.complete(error);
-    }
+    this.#fail(this.#queue.takeReads(), error);
+  }
+
+  /** Ends the waiting calls whose first retry this is. */
+  moveWaiting(error: NodeError): void {
+    this.#fail(this.#queue.takeMovable(), error);
   }
 
   /** Sends these calls of forebay's own in as few HTTP requests as the node allows. They wait for no place. */
@@ -106,6 +109,12 @@ export class CallBatcher implements ExchangeOwner {
 
   close(): void {
     clearTimeout(this.#timer);
+  }
+
+  #fail(calls: readonly SentCall[], error: NodeError): void {
+    for (const call of calls) {
+      call.complete(error);
+    }
   }
 
   readonly #flushNext = (): void => {

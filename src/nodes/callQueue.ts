@@ -113,13 +113,23 @@ export class CallQueue {
 
   /** Takes all calls that another node can answer. */
   takeReads(): readonly SentCall[] {
-    const reads: SentCall[] = [];
-    const takeRead = () =>
-      this.#heads.take() ?? this.#queue.take(({ calls }) => calls.every(({ call }) => call.write !== true));
-    for (let next = takeRead(); next !== undefined; next = takeRead()) {
-      reads.push(...next.calls);
+    return [
+      ...this.#takeAll(this.#heads, () => true),
+      ...this.#takeAll(this.#queue, ({ call }) => call.write !== true),
+    ];
+  }
+
+  takeMovable(): readonly SentCall[] {
+    return this.#takeAll(this.#queue, ({ scope }) => scope.isMovable === true);
+  }
+
+  #takeAll(queue: FairQueue<WaitingCalls>, accepts: (call: SentCall) => boolean): readonly SentCall[] {
+    const taken: SentCall[] = [];
+    const take = () => queue.take(({ calls }) => calls.every(accepts));
+    for (let next = take(); next !== undefined; next = take()) {
+      taken.push(...next.calls);
     }
-    return reads;
+    return taken;
   }
 
   /** The calls that each client may have in the queue. */

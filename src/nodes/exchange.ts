@@ -33,6 +33,7 @@ export class SentCall {
   readonly startMs = performance.now();
   /** When the HTTP request that it is in was sent. */
   sentMs = this.startMs;
+  isSent = false;
   readonly #onComplete: OnComplete;
   readonly #onAbort = (): void => this.#cancel(isTimeout(abortReason(this.scope)) ? "timeout" : "disconnected");
   readonly #timer: NodeJS.Timeout | undefined;
@@ -122,6 +123,7 @@ export class Exchange implements CallCarrier {
     for (const call of calls) {
       call.attach(this);
       call.sentMs = this.#startMs;
+      call.isSent = true;
     }
     const [first] = calls;
     if (first !== undefined && calls.length === 1) {

@@ -123,7 +123,7 @@ class Race {
     return this.#result.promise;
   }
 
-  start(node: HedgedNode): void {
+  start(node: HedgedNode, isMovable = false): void {
     const context = this.#context;
     // The owner of the context's signal ends it at the deadline, and this one with it.
     const signal = new LazySignal(context.lazySignal?.deadlineMs);
@@ -132,7 +132,7 @@ class Race {
     if (isAborted(context)) {
       signal.abort(abortReason(context));
     }
-    node.request(this.#request, context.with({ ending: signal })).then(
+    node.request(this.#request, context.with({ ending: signal, isMovable })).then(
       (response) => this.#onResponse(attempt, response),
       (error: unknown) => this.#onError(attempt, error),
     );
@@ -203,6 +203,8 @@ export interface ReadNodes<Each extends HedgedNode = UpstreamNode> {
   readonly hedge: Each | undefined;
   /** The nodes that get the read if it is late, in this order. */
   readonly others: readonly Each[];
+  /** The first node's error is free: see CallScope. */
+  readonly isMovable?: boolean;
 }
 
 /**
@@ -227,7 +229,7 @@ export class Hedge {
 
   /** `startLate` returns whether a late read may be sent to this node. */
   async request<Each extends HedgedNode>(
-    { first, hedge, others }: ReadNodes<Each>,
+    { first, hedge, others, isMovable }: ReadNodes<Each>,
     request: RpcRequest,
     context: Context,
     startLate: (node: Each) => boolean,
@@ -235,7 +237,7 @@ export class Hedge {
     const race = new Race(request, context, (node, durationMs) =>
       this.#quantileOf(node, request.method).record(durationMs),
     );
-    race.start(first);
+    race.start(first, isMovable);
     let timer: NodeJS.Timeout | undefined;
     const waitForHalf = (waiting: readonly Each[]): void => {
       const halfMs = msUntilHalf(context.deadlineMs);

@@ -143,7 +143,9 @@ export class NodePool implements NodeSource {
       !isAvoided(next, request) &&
       next.available &&
       hasReached(next.health, request.block);
-    const nodes = { first: node, hedge: isHedged ? next : undefined, others: read.mayTryAgain ? others : NONE };
+    const isMovable = read.mayTryAgain && read.attempts === 1;
+    const lateNodes = read.mayTryAgain ? others : NONE;
+    const nodes = { first: node, hedge: isHedged ? next : undefined, others: lateNodes, isMovable };
     return this.#hedge.request(nodes, request, context, (late) => {
       if (!read.mayTryAgain || !this.#mayRetry(read.attempts + 1)) {
         return false;

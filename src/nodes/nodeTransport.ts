@@ -75,7 +75,10 @@ export class NodeTransport {
     this.health = new NodeHealth(this.#labels, telemetry.metrics, { ...options, budget: config.budget });
     this.#endpoint = new NodeEndpoint(config, options, {
       hasOther: () => parts.hasOther(),
-      onRetryAfter: (seconds) => parts.state.pause(seconds * 1000),
+      onRetryAfter: (seconds) => {
+        parts.state.pause(seconds * 1000);
+        this.#onLimit();
+      },
       onLost: () => parts.identity.requireCheck(),
       onHang: (isHung) => this.#onHang(isHung),
     });
@@ -97,6 +100,22 @@ export class NodeTransport {
     if (isHung && this.#parts.hasOther()) {
       this.#batcher.failWaiting(this.#endpoint.errors.create("timeout", "the node does not respond"));
     }
+  }
+
+  /** The node pauses. A read that waits for it is answered sooner by another node. It moves once, so that no retry is spent. */
+  #onLimit(): void {
+    const { pauseMs } = this.#parts.state;
+    if (pauseMs > 0 && this.#parts.hasOther()) {
+      this.#batcher.moveWaiting(this.#limitError(pauseMs));
+    }
+  }
+
+  #limitError(pauseMs: number): NodeError {
+    return new NodeError("rateLimited", this.name, "the node limits the rate", {
+      code: CODES.RATE_LIMITED,
+      status: 429,
+      retryAfterSeconds: Math.ceil(pauseMs / 1000),
+    });
   }
 
   /** True if a further call of a client would wait. */
@@ -142,13 +161,7 @@ export class NodeTransport {
       return new NodeError("timeout", this.name, "the deadline has passed", { status: 504 });
     }
     const { pauseMs } = this.#parts.state;
-    return pauseMs <= leftMs
-      ? undefined
-      : new NodeError("rateLimited", this.name, "the node limits the rate", {
-          code: CODES.RATE_LIMITED,
-          status: 429,
-          retryAfterSeconds: Math.ceil(pauseMs / 1000),
-        });
+    return pauseMs <= leftMs ? undefined : this.#limitError(pauseMs);
   }
 
   /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
@@ -265,7 +278,8 @@ export class NodeTransport {
     const isCancelled = typeof outcome === "string";
     const final = isCancelled ? this.#cancelError(outcome, sent) : outcome;
     this.health.endCall();
-    const isRefused = final instanceof NodeError && final.kind === "overloaded";
+    // A call that was not sent shows nothing about the node, unless it waited until its deadline.
+    const isRefused = final instanceof NodeError && final.kind !== "timeout" && !sent.isSent;
     if (outcome !== "disconnected" && !isRefused) {
       this.#countOutcome(sent, final);
     }
@@ -289,6 +303,7 @@ export class NodeTransport {
     this.health.recordError(error);
     if (error.kind === "rateLimited") {
       this.#requestLimit.recordOverload(this.#batcher.inFlight);
+      this.#onLimit();
     }
   }
 }

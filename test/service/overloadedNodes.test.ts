@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
@@ -15,10 +16,11 @@ const start = async (
   t: TestContext,
   count: number,
   options: Partial<ServiceChain> = {},
+  concurrency = 256,
 ): Promise<{ readonly nodes: readonly FakeNode[]; readonly service: Service }> => {
   const nodes = await Promise.all(Array.from({ length: count }, () => createFakeNode({ chain })));
   const service = await createService(
-    { nodes: nodes.map(({ url }) => ({ url, batch: { maxCalls: 1 } })), ...options },
+    { nodes: nodes.map(({ url }) => ({ url, concurrency, batch: { maxCalls: 1 } })), ...options },
     { cache: { memoryBytes: 0 } },
   );
   t.after(async () => {
@@ -94,4 +96,33 @@ test("a node that limits the rate gets fewer requests at once, and more with eac
   const most = node.takeMostBalances();
   // Half of 8, and one more with each of about seven rounds of responses. The rest is for forebay's own calls.
   assert.ok(most < 20, `${most} requests at once`);
+});
+
+test("a read that waits for a node is sent to another one when the first pauses", async (t) => {
+  // Each node gets one read at a time.
+  const { nodes, service } = await start(t, 2, { upstream: PATIENT, blockTimeMs: PATIENT.timeoutMs }, 2);
+  for (const { faults } of nodes) {
+    Object.assign(faults, { answer: "hang", methods: ["eth_getBalance"] });
+  }
+  const asked = Promise.race(
+    nodes.map(async (node) => {
+      await node.asked("eth_getBalance");
+      return node;
+    }),
+  );
+  const answers = readMany(service, READS_AT_ONCE);
+  const first = await asked;
+  await until(
+    async () => (await metric(service.opsUrl, "forebay_requests_in_flight")) === READS_AT_ONCE,
+    "the reads wait",
+  );
+  Object.assign(first.faults, { answer: 429, retryAfter: 60 });
+  const sent = first.count("eth_getBalance");
+  first.release();
+  for (const node of nodes.filter((each) => each !== first)) {
+    node.faults.answer = undefined;
+    node.release();
+  }
+  const results = new Set((await answers).map(({ body }) => body.result));
+  assert.deepEqual([results, first.count("eth_getBalance")], [new Set(["0x20"]), sent]);
 });
