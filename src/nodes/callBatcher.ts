@@ -107,8 +107,10 @@ export class CallBatcher implements ExchangeOwner {
     }
   }
 
-  close(): void {
+  /** Ends the waiting calls: none of them is sent any more. */
+  close(error: NodeError): void {
     clearTimeout(this.#timer);
+    this.#fail(this.#queue.takeAll(), error);
   }
 
   #fail(calls: readonly SentCall[], error: NodeError): void {

@@ -119,6 +119,10 @@ export class CallQueue {
     ];
   }
 
+  takeAll(): readonly SentCall[] {
+    return [...this.#takeAll(this.#heads, () => true), ...this.#takeAll(this.#queue, () => true)];
+  }
+
   takeMovable(): readonly SentCall[] {
     return this.#takeAll(this.#queue, ({ scope }) => scope.isMovable === true);
   }

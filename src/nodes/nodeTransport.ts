@@ -226,7 +226,7 @@ export class NodeTransport {
 
   close(): Promise<void> {
     this.#ending.abort();
-    this.#batcher.close();
+    this.#batcher.close(this.#endpoint.errors.create("unreachable", "the node is not used any more"));
     return this.#endpoint.close();
   }
 

@@ -125,6 +125,19 @@ test("a batch of forebay's own waits for the end of a pause, together, and calls
   assert.deepEqual(requests, [["own1", "own2"], ["a1"]]);
 });
 
+test("calls that wait for a node end when it is closed", () => {
+  const { batcher, state, requests } = createRecorded();
+  state.pauseMs = 1_000;
+  const outcomes: unknown[] = [];
+  const callTo = (method: string, client?: string) =>
+    new SentCall(createCall(method, []), reach(client), true, (_, outcome) => outcomes.push(outcome));
+  batcher.sendAlone(callTo("client", "a"));
+  batcher.sendTogether([callTo("own")]);
+  const closed = new NodeError("unreachable", "node", "closed");
+  batcher.close(closed);
+  assert.deepEqual([outcomes, requests], [[closed, closed], []]);
+});
+
 test("if too many calls wait, the newest of the client with the most makes room", () => {
   const { batcher, refused } = createRecorded({ requests: 1, maxWaiting: 3 });
   for (const method of ["a0", "a1", "a2", "a3", "a4"]) {
