@@ -218,7 +218,7 @@ export class CallBatcher implements ExchangeOwner {
       if (isOwn(call) && this.#delayMs <= 0) {
         this.#start([call]);
       } else if (isOwn(call)) {
-        this.#queue.addOwn([call], isShared);
+        this.#queue.addOwnCall(call, isShared);
       } else {
         const refused = this.#queue.add(call, isShared);
         if (refused !== undefined) {

@@ -49,7 +49,7 @@ class WaitingCalls implements CallCarrier {
 
 /** The calls that wait for one node. Clients take turns, and then their connections. */
 export class CallQueue {
-  /** Reads of heads are sent first: without them, every client gets answers of an old head. */
+  /** Polls of the head are sent first: without them, every client gets answers of an old head. */
   readonly #heads = new FairQueue<WaitingCalls>();
   readonly #queue = new FairQueue<WaitingCalls>();
   readonly #maxWaiting: number;
@@ -62,12 +62,16 @@ export class CallQueue {
     return this.#heads.size + this.#queue.size;
   }
 
+  addOwnCall(call: SentCall, isShared: boolean): void {
+    const queue = call.scope.isHeadRead === true ? this.#heads : this.#queue;
+    new WaitingCalls([call], { isShared, mayBeRefused: false }, queue);
+  }
+
   /** Adds a batch of forebay's own, which waits together. */
   addOwn(calls: readonly SentCall[], isShared: boolean): void {
     const [first, ...others] = calls;
     if (first !== undefined) {
-      const queue = first.scope.isHeadRead === true ? this.#heads : this.#queue;
-      new WaitingCalls([first, ...others], { isShared, mayBeRefused: false }, queue);
+      new WaitingCalls([first, ...others], { isShared, mayBeRefused: false }, this.#queue);
     }
   }
 

@@ -181,6 +181,7 @@ test("a read of the head is the next call, however many clients wait for the rat
   batcher.sendAlone(callOf("own"));
   const { signal } = new AbortController();
   const scope = { signal, deadlineMs: Number.POSITIVE_INFINITY, isHeadRead: true } as const;
+  batcher.sendTogether([new SentCall(createCall("older headers", []), scope, true, () => undefined)]);
   batcher.sendAlone(new SentCall(createCall("head", []), scope, true, () => undefined));
   state.pauseMs = 0;
   t.mock.timers.tick(1_000);
