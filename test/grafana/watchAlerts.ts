@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { until } from "../support/clients/until.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
+import { ABSENT } from "./fireAlerts.ts";
 import { startPrometheus } from "./prometheusServer.ts";
 import { startQuietKinds } from "./quietKinds.ts";
 import { scaleRules } from "./scaledRules.ts";
@@ -25,6 +26,11 @@ export const watchAlerts = async (t: Lifespan, { divisor, seconds }: WatchOption
   t.after(() => prometheus.close());
   const jobs = Object.keys(targets).length;
   await until(async () => (await prometheus.query("up == 1")).length === jobs, "all processes are scraped");
+  // It is pending before the first scrape, until the rules are evaluated after it.
+  await until(
+    async () => (await prometheus.raised()).every(({ name }) => name !== ABSENT),
+    "they are known to the rules",
+  );
   const raised = new Set<string>();
   const startMs = performance.now();
   /** A busy Prometheus leaves scrapes out. */
