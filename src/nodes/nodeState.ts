@@ -43,6 +43,8 @@ const BACK_OFFS = {
 
 /** While no other node is available, a node that rejects requests gets one read in this time. */
 const LAST_RESORT_MS = 1_000;
+/** Calls wait for a rate limit for this time at most. An origin whose polls wait for longer would lose its vote. */
+const PAUSE_MS = 2_000;
 /** The operator must know of a rate limit of this length. */
 const LONG_LIMIT_MS = 8_000;
 
@@ -73,7 +75,7 @@ const confirmationOf = (outcome: OwnCallOutcome, isSame: (error: NodeError) => b
  * | no byte for a second, and no answer to a probe (HangWatch) | `lastResort` | any byte; it is probed every 5 s |
  * | five HTTP requests in a row fail, and then a call of forebay's own | `lastResort` | each 5 s a read or a poll of its head is the trial |
  * | three reads in a row are refused (credentials, plan), and then a call of forebay's own | `lastResort` | a trial after 10 s, doubling to 5 min, or Retry-After; or any read that it answers |
- * | a rate limit, or Retry-After | `lastResort` | a trial after 1 s, doubling to 10 s, or Retry-After. Until then its calls wait |
+ * | a rate limit, or Retry-After | `lastResort` | a trial after 1 s, doubling to 10 s, or Retry-After. Its calls wait for it, 2 s at most, or Retry-After |
  * | a wrong response | `spare` | a trial after 30 s, doubling to 5 min |
  * | its units of the day are spent | `spare` | the next day |
  * | it closed a connection | `spare` | the next request first checks its chain |
@@ -98,6 +100,8 @@ export class NodeState {
   #lastFault: NodeError | undefined;
   #lastRefusal: NodeError | undefined;
   #lastTryMs = Number.NEGATIVE_INFINITY;
+  #limitedMs = Number.NEGATIVE_INFINITY;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #isLongLimit = false;
   #isHung = false;
   #isCordoned = false;
@@ -171,9 +175,9 @@ export class NodeState {
     return this.#isHung;
   }
 
-  /** The time for which calls to the node wait, because it limits the rate. */
+  /** The time for which calls to the node wait, because it limits the rate: 2 s at most, or as long as the node names. */
   get pauseMs(): number {
-    return this.#limited.retryInMs;
+    return Math.max(0, Math.min(this.#limited.retryInMs, this.#pausedUntilMs - this.#nowMs()));
   }
 
   /** Whether the node is to be asked for this method: it has not refused it lately. */
@@ -353,6 +357,12 @@ export class NodeState {
   }
 
   #limit(failure: Failure, error: NodeError | undefined): void {
+    const { startMs = this.#limitedMs, forMs = 0 } = failure;
+    // A request that began before shows nothing new.
+    if (startMs >= this.#limitedMs) {
+      this.#limitedMs = this.#nowMs();
+      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#limitedMs + Math.max(forMs, PAUSE_MS));
+    }
     this.#limited.failed(failure);
     if (!this.#isLongLimit && this.#limited.retryInMs >= LONG_LIMIT_MS) {
       this.#isLongLimit = true;

@@ -180,16 +180,21 @@ test("a node that refuses gets a read that another node failed, else one in a se
   assert.equal(state.use, "yes");
 });
 
-test("calls wait for the end of a rate limit, which doubles to 10 s until one is answered", async () => {
+test("a rate limit doubles to 10 s until a call is answered, and calls wait for 2 s of it at most", async () => {
   const { time, state, read } = createState();
   // The only node of a chain must not be out for long after its limit ends.
   for (const ms of [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]) {
     assert.deepEqual([state.use, state.pauseMs], ["yes", 0]);
     await read("rateLimited");
-    assert.deepEqual([state.use, state.pauseMs, state.because], ["lastResort", ms, "it limits the rate"]);
+    assert.deepEqual(
+      [state.use, state.pauseMs, state.because],
+      ["lastResort", Math.min(ms, 2_000), "it limits the rate"],
+    );
     state.called(new NodeError("rateLimited", "one", "no"), METHOD, time.ms - 1);
-    assert.equal(state.pauseMs, ms, "a call that was in flight");
-    time.ms += ms;
+    assert.deepEqual([state.pauseMs, state.untilMs], [Math.min(ms, 2_000), ms], "a call that was in flight");
+    time.ms += Math.min(ms, 2_000);
+    assert.equal(state.pauseMs, 0, "polls of the head go on");
+    time.ms += ms - Math.min(ms, 2_000);
   }
   await read("ok");
   await read("rateLimited");
@@ -202,7 +207,7 @@ test("the wait for a rate limit stays short if the node answers some of the call
   const { time, state, read } = createState();
   await read("rateLimited");
   for (let round = 0; round < 5; round += 1) {
-    time.ms += state.pauseMs;
+    time.ms += state.untilMs ?? 0;
     const sentMs = time.ms;
     time.ms += 10;
     state.called(new NodeError("rateLimited", "one", "no"), METHOD, sentMs);
