@@ -118,9 +118,10 @@ export class BackOff {
     }
   }
 
-  failed({ startMs, forMs = 0 }: Failure = {}): void {
+  /** Returns whether the failure had an effect. */
+  failed({ startMs, forMs = 0 }: Failure = {}): boolean {
     if (startMs !== undefined && startMs < this.#failedMs) {
-      return;
+      return false;
     }
     this.#failedMs = this.#nowMs();
     this.#failures += 1;
@@ -131,6 +132,7 @@ export class BackOff {
     } else if (this.isOpen ? this.#isDue() : this.#failures >= this.#maxFailures) {
       this.#confirmOr(() => this.#begin(forMs));
     }
+    return true;
   }
 
   /** Records that a request ended without a result that shows anything: its client disconnected. */

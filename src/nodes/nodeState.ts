@@ -100,7 +100,6 @@ export class NodeState {
   #lastFault: NodeError | undefined;
   #lastRefusal: NodeError | undefined;
   #lastTryMs = Number.NEGATIVE_INFINITY;
-  #limitedMs = Number.NEGATIVE_INFINITY;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #isLongLimit = false;
   #isHung = false;
@@ -357,13 +356,10 @@ export class NodeState {
   }
 
   #limit(failure: Failure, error: NodeError | undefined): void {
-    const { startMs = this.#limitedMs, forMs = 0 } = failure;
-    // A request that began before shows nothing new.
-    if (startMs >= this.#limitedMs) {
-      this.#limitedMs = this.#nowMs();
-      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#limitedMs + Math.max(forMs, PAUSE_MS));
+    if (this.#limited.failed(failure)) {
+      const { forMs = 0 } = failure;
+      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#nowMs() + Math.max(forMs, PAUSE_MS));
     }
-    this.#limited.failed(failure);
     if (!this.#isLongLimit && this.#limited.retryInMs >= LONG_LIMIT_MS) {
       this.#isLongLimit = true;
       this.#onRefused(true, error);
