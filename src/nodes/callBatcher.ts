@@ -87,12 +87,12 @@ export class CallBatcher implements ExchangeOwner {
 
   /** Ends the waiting calls that another node can answer. */
   failWaiting(error: NodeError): void {
-    this.#fail(this.#queue.takeReads(), error);
+    this.#endWaiting(({ call }) => call.write !== true, error);
   }
 
   /** Ends the waiting calls whose first retry this is. */
   moveWaiting(error: NodeError): void {
-    this.#fail(this.#queue.takeMovable(), error);
+    this.#endWaiting(({ scope }) => scope.isMovable === true, error);
   }
 
   /** Sends these calls of forebay's own in as few HTTP requests as the node allows. They wait for no place. */
@@ -110,11 +110,11 @@ export class CallBatcher implements ExchangeOwner {
   /** Ends the waiting calls: none of them is sent any more. */
   close(error: NodeError): void {
     clearTimeout(this.#timer);
-    this.#fail(this.#queue.takeAll(), error);
+    this.#endWaiting(() => true, error);
   }
 
-  #fail(calls: readonly SentCall[], error: NodeError): void {
-    for (const call of calls) {
+  #endWaiting(accepts: (call: SentCall) => boolean, error: NodeError): void {
+    for (const call of this.#queue.takeAll(accepts)) {
       call.complete(error);
     }
   }

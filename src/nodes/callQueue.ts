@@ -115,27 +115,14 @@ export class CallQueue {
     return calls.filter(({ isComplete }) => !isComplete);
   }
 
-  /** Takes all calls that another node can answer. */
-  takeReads(): readonly SentCall[] {
-    return [
-      ...this.#takeAll(this.#heads, () => true),
-      ...this.#takeAll(this.#queue, ({ call }) => call.write !== true),
-    ];
-  }
-
-  takeAll(): readonly SentCall[] {
-    return [...this.#takeAll(this.#heads, () => true), ...this.#takeAll(this.#queue, () => true)];
-  }
-
-  takeMovable(): readonly SentCall[] {
-    return this.#takeAll(this.#queue, ({ scope }) => scope.isMovable === true);
-  }
-
-  #takeAll(queue: FairQueue<WaitingCalls>, accepts: (call: SentCall) => boolean): readonly SentCall[] {
+  /** Takes all calls that are accepted. Calls that wait together are taken together. */
+  takeAll(accepts: (call: SentCall) => boolean): readonly SentCall[] {
     const taken: SentCall[] = [];
-    const take = () => queue.take(({ calls }) => calls.every(accepts));
-    for (let next = take(); next !== undefined; next = take()) {
-      taken.push(...next.calls);
+    for (const queue of [this.#heads, this.#queue]) {
+      const take = () => queue.take(({ calls }) => calls.every(accepts));
+      for (let next = take(); next !== undefined; next = take()) {
+        taken.push(...next.calls);
+      }
     }
     return taken;
   }
