@@ -135,12 +135,13 @@ class SecondOrigin implements RpcSource {
     };
   }
 
-  /** Returns undefined for what is no statement: a stream, or a response of another branch. */
   #wordsOf(outcome: RpcResponse | NodeError | undefined): Words<Whole> | undefined {
-    const node = this.#nodeOf(outcome?.node);
-    return outcome !== undefined && node !== undefined && (outcome instanceof NodeError || isWhole(outcome))
-      ? { node, outcomes: [outcome] }
-      : undefined;
+    if (outcome instanceof NodeError) {
+      const node = this.#nodeOf(outcome.node);
+      return node && { node, outcomes: [outcome] };
+    }
+    const statement = this.#statementOf(outcome);
+    return statement && { node: statement.node, outcomes: [statement.response] };
   }
 
   /**
@@ -250,8 +251,7 @@ class SecondOrigin implements RpcSource {
     if (proven !== undefined) {
       return proven;
     }
-    const outcome = await this.#askOther(read, [node.origin]);
-    const second = outcome instanceof NodeError ? undefined : this.#statementOf(outcome);
+    const second = this.#statementOf(await this.#askOther(read, [node.origin]));
     // The other node may have pruned it.
     if (second === undefined || isNull(second.response)) {
       return unconfirmed(response);
@@ -342,8 +342,7 @@ class SecondOrigin implements RpcSource {
 
   /** Asks a third origin. Returns the statement that it repeats. */
   async #findMajority(read: Read, first: Statement, second: Statement): Promise<Statement | undefined> {
-    const outcome = await this.#askOther(read, [first.node.origin, second.node.origin]);
-    const third = outcome instanceof NodeError ? undefined : this.#statementOf(outcome);
+    const third = this.#statementOf(await this.#askOther(read, [first.node.origin, second.node.origin]));
     return third && [second, first].find(({ response }) => isSame(read.request, response, third.response));
   }
 
@@ -376,10 +375,12 @@ class SecondOrigin implements RpcSource {
     return this.#options.nodes.find((node) => node.name === name);
   }
 
-  /** Returns undefined for what is no statement: a stream, or a response of another branch. */
-  #statementOf(response: RpcResponse | undefined): Statement | undefined {
-    const node = this.#nodeOf(response?.node);
-    return response !== undefined && node !== undefined && isWhole(response) ? { response, node } : undefined;
+  /** Returns undefined for what is no statement: an error, a stream, or a response of another branch. */
+  #statementOf(outcome: RpcResponse | NodeError | undefined): Statement | undefined {
+    const node = this.#nodeOf(outcome?.node);
+    return outcome === undefined || outcome instanceof NodeError || node === undefined || !isWhole(outcome)
+      ? undefined
+      : { response: outcome, node };
   }
 }
 
