@@ -73,7 +73,10 @@ const IDLE_BATCH_BLOCKS = 2;
 /** Share of a node's request budget that the backfill may use. */
 const BUDGET_SHARE = 0.25;
 
-/** Fills the block ring backwards, as far as anything has needed it since the start. While the chain is idle it reads slowly, to save the nodes' requests. */
+/**
+ * Fills the block ring backwards, as far as anything has needed it since the start. While the chain is idle it reads slowly, to save
+ * the nodes' requests.
+ */
 export class BlockBackfill {
   readonly #options: BackfillOptions;
   readonly #breakers = new Map<UpstreamNode, BackOff>();
