@@ -64,6 +64,19 @@ const formatLimits = (): string[] => {
   ];
 };
 
+/** One row for all causes with the same rule. */
+const formatRules = (): string[] => {
+  const rows = new Map<string, [cause: string, meaning: string][]>();
+  for (const [cause, { meaning, node, pool, logs, view }] of Object.entries(RETRY_RULES)) {
+    const rule = `${NODE[node]} | ${POOL[pool]} | ${LOGS[logs]} | ${VIEW[view]}`;
+    rows.set(rule, [...(rows.get(rule) ?? []), [cause, meaning]]);
+  }
+  return [...rows].map(([rule, causes]) => {
+    const names = causes.map(([cause]) => `\`${cause}\``).join(", ");
+    return `| ${names} | ${causes.map(([, meaning]) => `${meaning}.`).join(" ")} | ${rule} |`;
+  });
+};
+
 /** Both tables of docs/retries.md. */
 export const formatRetriesTable = (): string =>
   [
@@ -71,8 +84,5 @@ export const formatRetriesTable = (): string =>
     "",
     "| Cause | Meaning | Node | Pool | Logs | View |",
     "|---|---|---|---|---|---|",
-    ...Object.entries(RETRY_RULES).map(
-      ([cause, { meaning, node, pool, logs, view }]) =>
-        `| \`${cause}\` | ${meaning} | ${NODE[node]} | ${POOL[pool]} | ${LOGS[logs]} | ${VIEW[view]} |`,
-    ),
+    ...formatRules(),
   ].join("\n");

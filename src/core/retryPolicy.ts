@@ -108,7 +108,7 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     view: "never",
   },
   overloaded: {
-    meaning: "too many calls wait for the node; the call was not sent",
+    meaning: "too many calls wait for the node, and the call was not sent",
     node: "never",
     pool: "otherNode",
     logs: "otherNode",
