@@ -64,6 +64,8 @@ const formatLimits = (): string[] => {
   ];
 };
 
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
 /** One row for all causes with the same rule. */
 const formatRules = (): string[] => {
   const rows = new Map<string, [cause: string, meaning: string][]>();
@@ -73,7 +75,7 @@ const formatRules = (): string[] => {
   }
   return [...rows].map(([rule, causes]) => {
     const names = causes.map(([cause]) => `\`${cause}\``).join(", ");
-    return `| ${names} | ${causes.map(([, meaning]) => `${meaning}.`).join(" ")} | ${rule} |`;
+    return `| ${names} | ${causes.map(([, meaning]) => sentence(meaning)).join(" ")} | ${rule} |`;
   });
 };
 
