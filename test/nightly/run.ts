@@ -17,7 +17,7 @@ const SECONDS = { bench: 240, long: 120, fuzz: 90, soak: 240, truth: 240 } as co
 /** A bench below this time is a short one. */
 const WHOLE_BENCH_SECONDS = 60;
 /** Their whole form takes longer than four minutes. */
-const SHORT_BENCHES: ReadonlySet<string> = new Set(["load-memory", "peers", "replicas", "restart", "wallet-mix"]);
+const SHORT_BENCHES: ReadonlySet<string> = new Set(["peers", "replicas", "restart", "wallet-mix"]);
 /** A run prepares, ends its processes, and completes what it has begun. A busy machine takes longer. */
 const MORE_MS = 360_000;
 const SEEDS = 2 ** 31;
