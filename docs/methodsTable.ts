@@ -1,4 +1,4 @@
-import type { Method, PendingBehaviour, RetentionLabel } from "../src/methods/method.ts";
+import type { Method, PendingBehaviour, Prove, RetentionLabel } from "../src/methods/method.ts";
 import { table } from "../src/methods/table.ts";
 
 const RETENTION: Readonly<Record<RetentionLabel, string>> = {
@@ -21,33 +21,32 @@ const PENDING: Readonly<Record<PendingBehaviour, string>> = {
   none: "",
 };
 
-const isRetention = (text: string): text is RetentionLabel => text in RETENTION;
-const isPending = (text: string): text is PendingBehaviour => text in PENDING;
-
-const formatRow = (
-  retention: RetentionLabel,
-  atPending: PendingBehaviour,
-  isSlow: boolean,
-  methods: readonly Method[],
-): readonly string[] => {
-  const names = methods
-    .filter((method) => method.retention === retention && method.atPending === atPending)
-    .filter((method) => (method.isSlow ?? false) === isSlow);
-  if (names.length === 0) {
-    return [];
-  }
-  const list = names.map(({ name }) => `\`${name}\``).join(", ");
-  return [`| ${list} | ${RETENTION[retention]} | ${PENDING[atPending]} | ${isSlow ? "yes" : ""} |`];
+const PROVE: Readonly<Record<Extract<Prove, string>, string>> = {
+  byBlock: "by its block",
+  byProof: "by a proof",
+  byExecution: "by an execution here",
+  atDelivery: "each event",
+  never: "",
 };
 
-/** The table of docs/methods.md: one row per retention, behaviour at `pending`, and slowness. */
+const proveLabel = (prove: Prove = "never"): string => {
+  if (typeof prove === "string") {
+    return PROVE[prove];
+  }
+  return "byBlock" in prove ? PROVE.byBlock : PROVE.byProof;
+};
+
+const cellsOf = ({ retention, atPending, isSlow, prove }: Method): string =>
+  [RETENTION[retention], PENDING[atPending], isSlow ? "yes" : "", proveLabel(prove)].join(" | ");
+
+/** The table of docs/methods.md: one row for the methods with the same retention, behaviour at `pending`, slowness and proof. */
 export const formatMethodsTable = (methods: readonly Method[] = table): string => {
-  const rows = Object.keys(RETENTION)
-    .filter(isRetention)
-    .flatMap((retention) =>
-      Object.keys(PENDING)
-        .filter(isPending)
-        .flatMap((atPending) => [false, true].flatMap((isSlow) => formatRow(retention, atPending, isSlow, methods))),
-    );
-  return ["| Method | Cached | At `pending` | Slow |", "|---|---|---|---|", ...rows].join("\n");
+  const order = Object.keys(RETENTION);
+  const sorted = methods.toSorted((one, other) => order.indexOf(one.retention) - order.indexOf(other.retention));
+  const rows = Map.groupBy(sorted, cellsOf);
+  return [
+    "| Method | Cached | At `pending` | Slow | Proven |",
+    "|---|---|---|---|---|",
+    ...[...rows].map(([cells, same]) => `| ${same.map(({ name }) => `\`${name}\``).join(", ")} | ${cells} |`),
+  ].join("\n");
 };

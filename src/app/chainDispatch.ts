@@ -14,8 +14,6 @@ import type { UsageLedger } from "../telemetry/usageLedger.ts";
 export interface ChainDispatch {
   /** Handles calls over HTTP and WebSockets. */
   readonly inView: Dispatch<Context, RpcResponse>;
-  /** The same for clients that require proven answers. */
-  readonly proven: Dispatch<Context, RpcResponse>;
   /** Rejects each call by its own id, because there is no view for the request. */
   refuse(body: Uint8Array, request: InboundRequest, error: RpcError): ReturnType<Dispatch<InboundRequest, RpcResponse>>;
 }
@@ -24,8 +22,6 @@ export interface ChainDispatchOptions {
   readonly config: Pick<ChainConfig, "name" | "state">;
   readonly server: Config["server"];
   readonly handlers: Handlers;
-  /** They return only proven answers. */
-  readonly provenHandlers: Handlers;
   readonly usages: Pick<UsageLedger, "addresses">;
   readonly telemetry: Telemetry;
 }
@@ -71,13 +67,11 @@ const memoryOf = ({ memory }: Context): Context["memory"] => memory;
 
 /** Creates the dispatchers of one chain. */
 export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
-  const { handlers, provenHandlers } = options;
+  const { lookup, forward } = options.handlers;
   const { traces, ...common } = createCommonOptions(options);
   const traced = traces && {
     beginCall: (call: Call, context: Context): Context => traces.begin(call, context),
   };
-  const inViewOf = ({ lookup, forward }: Handlers) =>
-    createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward });
   const refusing = createDispatch<RefusedContext, RpcResponse>({
     ...common,
     lookup: () => undefined,
@@ -86,8 +80,7 @@ export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatc
     },
   });
   return {
-    inView: inViewOf(handlers),
-    proven: inViewOf(provenHandlers),
+    inView: createDispatch<Context, RpcResponse>({ ...common, ...traced, memoryOf, lookup, forward }),
     refuse: (body, request, error) => {
       const { caller, received } = request;
       return refusing(body, {

@@ -21,10 +21,6 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
 }
 
-/** Whether the client requires proven answers. */
-const requiresProof = ({ caller, received: { asked } }: InboundRequest): boolean =>
-  asked.requiresProof === true || caller.requiresProof === true;
-
 /** Throws RpcError (400) for a header that no answer could obey. */
 const refuseFault = ({ fault }: AskedByHeaders): void => {
   if (fault !== undefined) {
@@ -43,7 +39,7 @@ const dispatchIn = (
     return dispatch.refuse(body, request, noHead(config.name));
   }
   views.recordCalls(body);
-  return requiresProof(request) ? dispatch.proven(body, context) : dispatch.inView(body, context);
+  return dispatch.inView(body, context);
 };
 
 /** Creates the function that counts responses by what decided on the served head. */

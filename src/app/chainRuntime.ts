@@ -4,7 +4,6 @@ import { HeadsBehind } from "../heads/headsBehind.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
-import { createProvenHandlers } from "../methods/provenHandlers.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
@@ -37,13 +36,11 @@ export class ChainRuntime {
     const behind = new HeadsBehind();
     const subscriptions = () => this.#subscriptions;
     const chain = createMethodChain({ ...sources, config, server, shared, behind, subscriptions });
-    const handlers = createHandlers(chain, config.allowNamespaces);
-    const provenHandlers = createProvenHandlers(chain, handlers, (reason) =>
+    const handlers = createHandlers(chain, config.allowNamespaces, (reason) =>
       telemetry.metrics.notProven.inc({ chain: config.name, reason }),
     );
     const dispatch = createChainDispatch({
-      ...{ config, server, handlers, provenHandlers, telemetry },
-      usages: shared.usages,
+      ...{ config, server, handlers, telemetry, usages: shared.usages },
     });
     const { name, passthrough: target, upstream } = config;
     const passthrough =
@@ -57,7 +54,7 @@ export class ChainRuntime {
     this.knownState = sources.state;
     this.#ending = ending;
     this.#subscriptions = createChainSubscriptions({
-      ...{ config, shared, upstreams, views, handlers, provenHandlers, signal },
+      ...{ config, shared, upstreams, views, handlers, signal },
     });
     this.#sources = sources;
     this.#passthrough = passthrough;

@@ -5,7 +5,7 @@ import { type FollowedHeads, followAgreed, followOnly } from "../heads/followHea
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { CommittedBlocks } from "../methods/anchors.ts";
+import { CommittedBlocks } from "../methods/committedBlocks.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
 import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
@@ -20,6 +20,8 @@ interface InternalCallOptions {
   view(): View;
   /** Reads pending blocks too. Otherwise only sealed blocks are read, even if a pending block has the same hash. */
   readonly atPending?: true;
+  /** Only proven answers are returned. */
+  readonly requiresProof?: boolean;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -30,7 +32,7 @@ interface InternalCallOptions {
  * It returns the JSON text of the result, and rejects with RpcError.
  */
 const internalCall =
-  ({ handlers, view, atPending, timeoutMs, signal }: InternalCallOptions) =>
+  ({ handlers, view, atPending, requiresProof = false, timeoutMs, signal }: InternalCallOptions) =>
   async (method: string, params: readonly unknown[], caller?: Caller): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
     if (handle === undefined) {
@@ -39,7 +41,7 @@ const internalCall =
     const deadlineMs = performance.now() + timeoutMs;
     const actual = view();
     const current = atPending ? actual : { heads: actual.heads };
-    const context = ownContext("subscriptions", current, { signal, deadlineMs, caller });
+    const context = ownContext("subscriptions", current, { signal, deadlineMs, caller, requiresProof });
     const { body } = await handle(createCall(method, params), context);
     return readWhole(body);
   };
@@ -50,8 +52,6 @@ export interface ChainSubscriptionsOptions {
   readonly upstreams: Upstreams;
   readonly views: ChainViews;
   readonly handlers: Handlers;
-  /** They return only proven answers. */
-  readonly provenHandlers: Handlers;
   readonly signal: AbortSignal;
 }
 
@@ -64,7 +64,7 @@ const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, committed: C
 
 /** Creates the sources of proven events. */
 const createProvenEvents = (
-  { config, upstreams, provenHandlers }: ChainSubscriptionsOptions,
+  { config, upstreams }: ChainSubscriptionsOptions,
   internal: InternalCallOptions,
 ): NonNullable<SubscriptionsOptions["provenEvents"]> => {
   const committed = new CommittedBlocks(new OwnHashes());
@@ -79,7 +79,7 @@ const createProvenEvents = (
     };
     return {
       heads: onlyCommitted(heads, heads, committed),
-      read: internalCall({ ...internal, handlers: provenHandlers, view }),
+      read: internalCall({ ...internal, view, requiresProof: true }),
     };
   };
 };

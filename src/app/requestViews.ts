@@ -1,4 +1,4 @@
-import { Context, type ContextOptions, type InboundRequest } from "../core/context.ts";
+import { Context, type InboundRequest } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
@@ -27,7 +27,6 @@ export interface RequestViewsOptions {
 }
 
 const PENDING = Buffer.from('"pending"');
-const BYPASS: ContextOptions = { bypassCache: true };
 
 /** A backfill of the newest blocks takes less. */
 const BACKFILL_MS = 3_000;
@@ -71,12 +70,14 @@ export class RequestViews {
     }
     const actual = views.view();
     const deadlineMs = performance.now() + timeoutMs;
-    const isBypass = bypassHeader !== undefined && request.received.headers[bypassHeader] !== undefined;
+    const { caller, received } = request;
+    const bypassCache = bypassHeader !== undefined && received.headers[bypassHeader] !== undefined;
+    const requiresProof = received.asked.requiresProof === true || caller.requiresProof === true;
     const confirmations = confirmationsOf(request);
     return confirmations === 0
-      ? new Context(request, actual, deadlineMs, isBypass ? BYPASS : undefined)
+      ? new Context(request, actual, deadlineMs, { bypassCache, requiresProof })
       : new Context(request, behind.view(actual.heads, confirmations), deadlineMs, {
-          ...{ bypassCache: isBypass, behind: { confirmations, actual } },
+          ...{ bypassCache, requiresProof, behind: { confirmations, actual } },
         });
   }
 

@@ -201,6 +201,7 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     retention: spec.kind,
     atPending: spec.pending ? "view" : "node",
     ...(spec.isSlow && { isSlow: true }),
+    prove: spec.prove,
     handle: (input) => {
       const { values, parameter, canonicalParams, isLasting } = input.chain.parsedReads.get(input.call, parse);
       const read: BlockReadInput = { spec, values, position, parameter, canonicalParams, isLasting };

@@ -3,7 +3,7 @@ import type { PendingView } from "../core/view.ts";
 import type { CallMethod } from "../state/calls/callRun.ts";
 import type { StateField, StateKey } from "../state/stateKey.ts";
 import type { StateMethod } from "../state/stateReads.ts";
-import type { MethodInput } from "./method.ts";
+import type { MethodInput, Prove } from "./method.ts";
 import { type CanonicalJson, hexOf, type ParamSpec } from "./paramSpec.ts";
 
 /** `block`: data of the block itself, which its hash commits to. `state`: the state after the block. */
@@ -33,6 +33,8 @@ export interface BlockReadSpec {
   readonly cachedCall?: CallMethod;
   /** See `Method`. */
   readonly isSlow?: true;
+  /** See `Method`. */
+  readonly prove?: Prove;
   /** Answers from the view at `pending`. Without it, the node's pending block answers. */
   readonly pending?: (read: PendingRead) => Promise<RpcResponse>;
 }

@@ -12,6 +12,7 @@ export const blockByNumber: BlockReadSpec = {
   kind: "block",
   isSlow: true,
   byHashMethod: "eth_getBlockByHash",
+  prove: { byBlock: "block" },
   blockField: "hash",
   nullIsError: true,
   pending: readPendingBlock,
@@ -23,6 +24,7 @@ export const blockReceipts: BlockReadSpec = {
   kind: "block",
   isSlow: true,
   pending: readPendingReceipts,
+  prove: { byBlock: "receipts" },
   blockField: "firstBlockHash",
   nullIsError: true,
 };

@@ -10,5 +10,6 @@ export const eth_getBalance = blockRead({
   params: [required("address", readAddress), stateBlock],
   kind: "state",
   stateRead: stateRead("eth_getBalance", "balance"),
+  prove: { byProof: "balance" },
   pending: readPendingBalance,
 });

@@ -66,6 +66,7 @@ export const eth_getLogs: Method = {
   retention: "logs",
   atPending: "view",
   isSlow: true,
+  prove: { byBlock: "logs" },
   handle: async (input) => {
     const [value] = parseParams(input.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
     return respondWithLogs(input, parseLogQuery(value, input.chain.logLimits));

@@ -15,6 +15,7 @@ const read = blockRead({
   params: [required("address", readAddress), stateBlock],
   kind: "state",
   stateRead: stateRead(name, "nonce"),
+  prove: { byProof: "nonce" },
   pending: readPendingNonce,
 });
 

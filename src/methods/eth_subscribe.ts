@@ -1,4 +1,3 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Data, Hash } from "../ethereum/hex.ts";
 import { submitOrFind } from "./eth_sendRawTransactionSync.ts";
 import type { Method, MethodInput } from "./method.ts";
@@ -10,12 +9,10 @@ const submit = async (input: MethodInput, raw: Data): Promise<Hash> => {
 };
 
 /** Begins a subscription. That to the inclusion of a transaction may send the transaction (EIP-8072). */
-export const subscribe = (input: MethodInput, isProven: boolean): Promise<RpcResponse> =>
-  input.chain.subscriptions.subscribe(input.call, input.context, (raw) => submit(input, raw), isProven);
-
 export const eth_subscribe: Method = {
   name: "eth_subscribe",
   retention: "never",
   atPending: "none",
-  handle: (input) => subscribe(input, false),
+  prove: "atDelivery",
+  handle: (input) => input.chain.subscriptions.subscribe(input.call, input.context, (raw) => submit(input, raw)),
 };

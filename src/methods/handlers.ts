@@ -2,7 +2,8 @@ import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type Chain, forwarded, type MethodInput } from "./method.ts";
+import { type Chain, forwarded, type MethodInput, type Prove } from "./method.ts";
+import { createProver, type NotProvenReason } from "./prove.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
 import { rawTransactionsOf, requireSendable } from "./unsendable.ts";
@@ -51,29 +52,37 @@ export interface Handlers {
 
 /**
  * Creates the handlers of one chain's methods. Methods that write to a node or unlock accounts are rejected, unless
- * `allowed` has their namespace or name.
+ * `allowed` has their namespace or name. A client that requires proven answers gets no others; `onNotProven` counts them.
  */
-export const createHandlers = (chain: Chain, allowed: readonly string[]): Handlers => {
+export const createHandlers = (
+  chain: Chain,
+  allowed: readonly string[],
+  onNotProven: (reason: NotProvenReason) => void,
+): Handlers => {
   const isRefused = createRefusedMethods(allowed);
-  const handlers = new Map(
-    table.map((method): [string, Handler<Context, RpcResponse>] => [
-      method.name,
-      (call, context) => method.handle({ chain, call, context }),
+  const forward: Handlers["forward"] = (call, context) => {
+    if (isRefused(call.method)) {
+      throw notAllowed(call.method);
+    }
+    if (RAW_SEND.test(call.method)) {
+      for (const raw of rawTransactionsOf(call.params[0])) {
+        requireSendable(chain, raw);
+      }
+    }
+    const input = { chain, call, context };
+    return isDevelopmentMethod(call.method) ? forwardDevelopmentCall(input) : forwarded(input);
+  };
+  const runs = new Map(
+    table.map(({ name, handle }): [string, Handlers["forward"]] => [
+      name,
+      (call, context) => handle({ chain, call, context }),
     ]),
   );
-  return {
-    lookup: (method) => handlers.get(method),
-    forward: (call, context) => {
-      if (isRefused(call.method)) {
-        throw notAllowed(call.method);
-      }
-      if (RAW_SEND.test(call.method)) {
-        for (const raw of rawTransactionsOf(call.params[0])) {
-          requireSendable(chain, raw);
-        }
-      }
-      const input = { chain, call, context };
-      return isDevelopmentMethod(call.method) ? forwardDevelopmentCall(input) : forwarded(input);
-    },
-  };
+  const prove = createProver(chain, (call, context) => (runs.get(call.method) ?? forward)(call, context), onNotProven);
+  const proving =
+    (run: Handlers["forward"], by: Prove = "never"): Handlers["forward"] =>
+    (call, context) =>
+      context.requiresProof ? prove(call, by, context) : run(call, context);
+  const handlers = new Map(table.map(({ name, prove: by }) => [name, proving(runs.get(name) ?? forward, by)]));
+  return { lookup: (method) => handlers.get(method), forward: proving(forward) };
 };

@@ -14,12 +14,13 @@ import type { SubmittedTransaction } from "../pending/submittedTransaction.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
+import type { StateField } from "../state/stateKey.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { PolledFilters } from "../subscriptions/polledFilters.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
-import type { CommittedBlocks } from "./anchors.ts";
 import type { ParsedReads } from "./blockParams.ts";
+import type { CommittedBlocks } from "./committedBlocks.ts";
 import type { ProvenBlocks } from "./provenBlocks.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
@@ -110,6 +111,31 @@ export type RetentionLabel =
 /** The source of responses at `pending`: the view if there is one, or the node. `none`: the method has no block parameter. */
 export type PendingBehaviour = "view" | "node" | "none";
 
+/** What is computed from a block in full, and its receipts. */
+export type BlockAnswer =
+  | "block"
+  | "transactionCount"
+  | "uncleCount"
+  | "transaction"
+  | "transactionAt"
+  | "receipt"
+  | "receipts"
+  | "logs";
+
+/**
+ * How an answer is proven (docs/answers.md, Proven answers only). `byBlock`: by the header of its block. `byProof`: by eth_getProof.
+ * `byExecution`: by an execution here on proven values. The response has that proof, unless it is computed: the forms with a value.
+ * `atDelivery`: each event is proven when it is sent.
+ */
+export type Prove =
+  | "byBlock"
+  | "byProof"
+  | "byExecution"
+  | "atDelivery"
+  | "never"
+  | { readonly byBlock: BlockAnswer }
+  | { readonly byProof: StateField };
+
 /** One entry of the method table. */
 export interface Method {
   readonly name: string;
@@ -117,6 +143,8 @@ export interface Method {
   readonly atPending: PendingBehaviour;
   /** A node may need long for it, or its response is large. It shares no HTTP request to a node with other calls. */
   readonly isSlow?: true;
+  /** Default: `never`. */
+  readonly prove?: Prove | undefined;
   handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 

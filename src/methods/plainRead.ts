@@ -8,7 +8,7 @@ import { type Awaitable, createCall } from "../jsonrpc/call.ts";
 import { headerNotFound } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { HIDDEN, isHidden } from "./hiddenBlocks.ts";
-import type { Method, MethodInput } from "./method.ts";
+import type { Method, MethodInput, Prove } from "./method.ts";
 import { type CanonicalJson, hexOf, type ParamSpec, parseParams } from "./paramSpec.ts";
 import { ofMode, viewResponse } from "./pendingReads.ts";
 
@@ -21,14 +21,17 @@ interface PlainRead {
   readonly nullIsError?: true;
   /** See `Method`. */
   readonly isSlow?: true;
+  /** See `Method`. */
+  readonly prove?: Prove;
 }
 
 /** Creates a method without a block number. Its retention class depends only on its params, or on the head. */
-export const plainRead = ({ name, params, retention, blockField, nullIsError, isSlow }: PlainRead): Method => ({
+export const plainRead = ({ name, params, retention, blockField, nullIsError, isSlow, prove }: PlainRead): Method => ({
   name,
   retention,
   atPending: "none",
   ...(isSlow && { isSlow }),
+  prove,
   handle: ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     if (name.startsWith("eth_") && isHidden(context, String(values[0]))) {
@@ -61,6 +64,7 @@ export const byHashRead = (spec: ByHashRead, sealed: Method = plainRead(spec)): 
     retention: spec.retention,
     atPending: "view",
     ...(spec.isSlow && { isSlow: true }),
+    prove: spec.prove,
     handle: (input) => {
       const { pending } = input.context.view;
       if (pending === undefined || pending.blocksFrom !== "view") {
@@ -184,6 +188,7 @@ export const eth_blockNumber: Method = {
   name: "eth_blockNumber",
   retention: "computed",
   atPending: "none",
+  prove: "byBlock",
   handle: async ({ chain, call, context }) => {
     parseParams(call.params, []);
     const { heads } = context.view;

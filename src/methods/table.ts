@@ -66,6 +66,7 @@ const spec: ByHashRead = {
   blockField: "hash",
   isSlow: true,
   inView: blockInView,
+  prove: { byBlock: "block" },
 };
 
 /** Returns a block with transaction hashes or full transactions, or null (docs/answers.md, Blocks and pending). */
@@ -77,6 +78,7 @@ const eth_getStorageAt = blockRead({
   params: [required("address", readAddress), required("position", readSlot), stateBlock],
   kind: "state",
   stateRead: stateRead("eth_getStorageAt", "slot"),
+  prove: { byProof: "slot" },
   pending: readPendingStorage,
 });
 
@@ -103,7 +105,14 @@ const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof re
 
 /** Reads the access list of a block (EIP-7928), which exists since Amsterdam. The execution API has the hash as a string. */
 const accessListRead = (name: string): Method =>
-  blockRead({ name, params: [blockNumberOrTagOrHash], kind: "block", byHashMethod: name, isSlow: true });
+  blockRead({
+    name,
+    params: [blockNumberOrTagOrHash],
+    kind: "block",
+    byHashMethod: name,
+    isSlow: true,
+    prove: "byBlock",
+  });
 
 /** geth, internal/ethapi/api.go, maxGetStorageSlots: of all addresses together. */
 const MAX_STORAGE_SLOTS = 1_024;
@@ -149,13 +158,28 @@ export const table: readonly Method[] = [
   plainRead({ name: "eth_baseFee", params: [], retention: "head" }),
 
   eth_getBlockByHash,
-  servedBlockRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], retention: "byHash" }),
-  servedBlockRead({ name: "eth_getUncleCountByBlockHash", params: [hash], retention: "byHash" }),
-  plainRead({ name: "eth_getTransactionByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
+  servedBlockRead({
+    name: "eth_getBlockTransactionCountByHash",
+    params: [hash],
+    retention: "byHash",
+    prove: { byBlock: "transactionCount" },
+  }),
+  servedBlockRead({
+    name: "eth_getUncleCountByBlockHash",
+    params: [hash],
+    retention: "byHash",
+    prove: { byBlock: "uncleCount" },
+  }),
+  plainRead({
+    name: "eth_getTransactionByBlockHashAndIndex",
+    params: [hash, index],
+    retention: "byHash",
+    prove: { byBlock: "transactionAt" },
+  }),
   plainRead({ name: "eth_getUncleByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
   plainRead({ name: "eth_getRawTransactionByHash", params: [hash], retention: "byHash" }),
   plainRead({ name: "eth_getRawTransactionByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
-  servedBlockRead({ name: "eth_getHeaderByHash", params: [hash], retention: "byHash" }),
+  servedBlockRead({ name: "eth_getHeaderByHash", params: [hash], retention: "byHash", prove: "byBlock" }),
   plainRead({ name: "debug_getRawTransaction", params: [hash], retention: "byHash" }),
   plainRead({ name: "debug_traceBlockByHash", params: [hash, options], retention: "byHash", isSlow: true }),
 
@@ -165,6 +189,7 @@ export const table: readonly Method[] = [
     retention: "byTransaction",
     blockField: "blockHash",
     inView: transactionInView,
+    prove: { byBlock: "transaction" },
   }),
   byHashRead({
     name: "eth_getTransactionReceipt",
@@ -172,13 +197,18 @@ export const table: readonly Method[] = [
     retention: "byTransaction",
     blockField: "blockHash",
     inView: receiptInView,
+    prove: { byBlock: "receipt" },
   }),
 
   blockRead({
     ...block("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash"),
     pending: readPendingTransactionCount,
+    prove: { byBlock: "transactionCount" },
   }),
-  blockRead(block("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash")),
+  blockRead({
+    ...block("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash"),
+    prove: { byBlock: "uncleCount" },
+  }),
   blockRead({
     ...block("eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", [
       "index",
@@ -186,6 +216,7 @@ export const table: readonly Method[] = [
     ]),
     blockField: "blockHash",
     pending: readPendingTransaction,
+    prove: { byBlock: "transactionAt" },
   }),
   blockRead(block("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", ["index", readQuantity])),
   blockRead(
@@ -194,7 +225,7 @@ export const table: readonly Method[] = [
       readQuantity,
     ]),
   ),
-  blockRead(block("eth_getHeaderByNumber", "eth_getHeaderByHash")),
+  blockRead({ ...block("eth_getHeaderByNumber", "eth_getHeaderByHash"), prove: "byBlock" }),
   blockRead(blockReceipts),
   blockRead({ name: "debug_getRawBlock", params: [blockNumberOrTagOrHash], kind: "block", isSlow: true }),
   blockRead({ name: "debug_getRawHeader", params: [blockNumberOrTagOrHash], kind: "block" }),
@@ -227,6 +258,7 @@ export const table: readonly Method[] = [
     params: [address, stateBlock],
     kind: "state",
     stateRead: stateRead("eth_getCode", "code"),
+    prove: { byProof: "code" },
     pending: readPendingCode,
   }),
   blockRead({
@@ -243,6 +275,7 @@ export const table: readonly Method[] = [
       stateBlock,
     ],
     kind: "state",
+    prove: "byProof",
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),
   blockRead({ name: "eth_getAccountInfo", params: [address, stateBlock], kind: "state" }),
@@ -252,6 +285,7 @@ export const table: readonly Method[] = [
     kind: "state",
     cachedCall: "eth_call",
     pending: pendingCall,
+    prove: "byExecution",
   }),
   eth_estimateGas,
   blockRead({

@@ -184,16 +184,16 @@ export class Subscriptions {
     this.#clientBytes = new ClientBytes(options.maxBytesPerClient, options.memory);
   }
 
-  /** Handles eth_subscribe. `isProven`: only proven events are sent. */
-  async subscribe(call: Call, context: Context, submit: Submit, isProven: boolean): Promise<RpcResponse> {
-    const { request: inbound, caller, behind } = context;
+  /** Handles eth_subscribe. A client that requires proofs gets proven events alone. */
+  async subscribe(call: Call, context: Context, submit: Submit): Promise<RpcResponse> {
+    const { request: inbound, caller, behind, requiresProof } = context;
     if (behind !== undefined) {
       throw new RpcError(
         CODES.INVALID_REQUEST,
         "a key with confirmations has no subscriptions, which follow the head: poll a filter instead",
       );
     }
-    const events = isProven ? this.#proven() : this.#events;
+    const events = requiresProof ? this.#proven() : this.#events;
     const { limits, maxSubscriptions } = this.#options;
     const subscriber = subscriberOf(call, inbound);
     const parsed = parseSubscription(call.params, limits);

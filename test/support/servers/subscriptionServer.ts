@@ -59,7 +59,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   const dispatch = createDispatch<Context, RpcResponse>({
     lookup: (method) =>
       method === "eth_subscribe"
-        ? (call, context) => subscriptions.subscribe(call, context, refuse, false)
+        ? (call, context) => subscriptions.subscribe(call, context, refuse)
         : (call, context) => subscriptions.unsubscribe(call, context),
     forward: refuse,
     maxBatch: 100,

@@ -5,7 +5,8 @@ import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { CommittedBlocks, isAnchored, isCommitted } from "../../src/methods/anchors.ts";
+import { CommittedBlocks } from "../../src/methods/committedBlocks.ts";
+import { isAnchored } from "../../src/methods/prove.ts";
 import { OwnHashes } from "../../src/verification/checkHeader.ts";
 import { createContext } from "../support/builders/request.ts";
 
@@ -48,8 +49,7 @@ const headsOf = (blocks: readonly TestBlock[]): Heads => {
 const linked = (blocks: readonly TestBlock[], number: number): boolean => {
   const id = blocks[number]?.block;
   assert.ok(id !== undefined);
-  const chain = { committed: new CommittedBlocks(new OwnHashes()) };
-  return isCommitted(id, { chain, context: createContext({ heads: headsOf(blocks) }) });
+  return new CommittedBlocks(new OwnHashes()).has(headsOf(blocks), id);
 };
 
 test("the head commits to the newest 256 blocks", () => {
@@ -97,7 +97,8 @@ test("with confirmations, the head of the chain must commit to the block, not th
     const base = createContext({ heads: below });
     const context = base.with({ behind: { confirmations, actual: { heads } } });
     const chain = { committed: new CommittedBlocks(new OwnHashes()) };
-    assert.equal(isCommitted(below.latest, { chain, context }), isHeld, `${confirmations} confirmations`);
+    const call = createCall("eth_getBlockByNumber", ["latest", false]);
+    assert.equal(isAnchored(below.latest, { chain, call, context }), isHeld, `${confirmations} confirmations`);
   }
 });
 

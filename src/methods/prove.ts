@@ -1,0 +1,513 @@
+import type { Context } from "../core/context.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import { type BlockRange, resolveLogRange } from "../core/logRange.ts";
+import { isNodeFault, NodeError, type NodeErrorKind } from "../core/node.ts";
+import { isFreshFromNode, isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
+import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
+import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
+import {
+  type Address,
+  formatQuantity,
+  formatWord,
+  type Hash,
+  isData,
+  isHash,
+  isQuantity,
+  parseData,
+} from "../ethereum/hex.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
+import { type LogFilter, type LogQuery, parseLogQuery } from "../ethereum/logFilter.ts";
+import { asText, formatJson, isFields } from "../json/jsonBytes.ts";
+import { members } from "../json/members.ts";
+import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
+import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
+import { admitsLogs } from "../logs/completeness.ts";
+import { provenValuesOf } from "../state/fetch/proofReader.ts";
+import type { StateField } from "../state/stateKey.ts";
+import type { StateMethod } from "../state/stateReads.ts";
+import { readProvenAccount } from "../verification/provenAccount.ts";
+import { isInRing, READ_BLOCK, resolveBlock } from "./blockParams.ts";
+import { lowerHash } from "./committedBlocks.ts";
+import { held } from "./executions.ts";
+import type { JsonItems } from "./jsonItems.ts";
+import type { BlockAnswer, Chain, Prove } from "./method.ts";
+import { type CanonicalJson, parseParams, readAddress, readAny, readSlot, required } from "./paramSpec.ts";
+import { matchesLogText } from "./provenLogText.ts";
+import type { ProvenPart } from "./provenParts.ts";
+
+// How the column `prove` of the method table is served, for clients that require proven answers (docs/answers.md, Proven answers only).
+
+/** Why an answer is not proven although it must be. */
+export type NotProvenReason = "noProof" | "notAgreed" | "method" | "pending";
+
+const TEXTS: Readonly<Record<NotProvenReason, string>> = {
+  noProof: "no proof of this answer was found",
+  notAgreed: "no majority of several origins has the block",
+  method: "answers of this method cannot be proven",
+  pending: "no header binds a pending block",
+};
+
+/** The error of a call whose answer must be proven, and is not. No node is to blame for it. */
+class NotProvenError extends RpcError {
+  readonly reason: NotProvenReason;
+
+  /** `proof`: that of the answer that was found. */
+  constructor(reason: NotProvenReason, proof?: RpcResponse["proof"]) {
+    const data = { required: "proven", label: proof ?? "stated", reason };
+    super(CODES.SERVER, `not proven: ${TEXTS[reason]}`, { data });
+    this.reason = reason;
+  }
+}
+
+/** Runs a call as for any client. */
+type Run = (call: Call, context: Context) => Awaitable<RpcResponse>;
+
+/** One call whose answer must be proven. */
+interface ProvenCall {
+  readonly chain: Pick<Chain, "committed" | "logLimits" | "nodes" | "state" | "provenBlocks">;
+  readonly call: Call;
+  /** Its view has no pending blocks. */
+  readonly context: Context;
+  /** Runs another call in this context. */
+  read(method: string, params: readonly unknown[]): Awaitable<RpcResponse>;
+}
+
+/** What decides whether a block needs no proof. */
+type AnchoredCall = Pick<ProvenCall, "call" | "context"> & { readonly chain: Pick<Chain, "committed"> };
+
+/** What no header can prove, and is no answer about the chain: its id, writes with the wait for a receipt, ends of subscriptions. */
+const EXEMPT = /^(?:eth_chainId$|eth_unsubscribe$|net_version$|eth_send|web3_)/;
+
+/** The subscriptions to agreed blocks whose events are proven. */
+const PROVEN_SUBSCRIPTIONS: ReadonlySet<unknown> = new Set(["newHeads", "logs"]);
+
+const namesPending = (param: unknown): boolean =>
+  param === "pending" || (isFields(param) && Object.values(param).includes("pending"));
+
+/** Throws if no call with these parameters can be proven. */
+const requireProvable = ({ params }: Call, prove: Prove, { isAgreed }: Heads): void => {
+  if (params.some(namesPending)) {
+    throw new NotProvenError("pending");
+  }
+  if (!isAgreed) {
+    throw new NotProvenError("notAgreed");
+  }
+  if (prove === "never" || (prove === "atDelivery" && !PROVEN_SUBSCRIPTIONS.has(params[0]))) {
+    throw new NotProvenError("method");
+  }
+};
+
+/** With `requireCanonical` (EIP-1898), the hash alone is not enough. */
+const namesHash = (param: unknown, hash: Hash): boolean =>
+  typeof param === "string"
+    ? param.toLowerCase() === hash
+    : isFields(param) && param.requireCanonical !== true && namesHash(param.blockHash, hash);
+
+/** Whether the head of the chain commits to the block. With confirmations, that of the view is only its ancestor in the ring. */
+const isCommitted = (block: BlockId, { chain, context }: Omit<AnchoredCall, "call">): boolean =>
+  chain.committed.has((context.behind?.actual ?? context.view).heads, block);
+
+/** Whether a client needs no proof of the block: it has named its hash, or an agreed head commits to it. */
+export const isAnchored = (block: BlockId, proven: AnchoredCall): boolean =>
+  proven.call.params.some((param) => namesHash(param, block.hash)) || isCommitted(block, proven);
+
+/** Throws unless the answer is proven by a header of the served chain, or of the block that the client names by its hash. */
+const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse => {
+  const { proof, block } = response;
+  if (proof !== "proven" || block === undefined) {
+    throw new NotProvenError("noProof", proof);
+  }
+  if (!isAnchored(block, proven)) {
+    const isServed = proven.context.view.heads.at(block.number)?.hash === block.hash;
+    throw new NotProvenError(isServed ? "noProof" : "notAgreed", proof);
+  }
+  return response;
+};
+
+/** Whether a node may answer later. Otherwise all nodes lack the proof, or the error is an answer, which nothing proves. */
+const mayAnswerLater = (kind: NodeErrorKind): boolean =>
+  kind === "cancelled" || (isNodeFault(kind) && kind !== "unverified");
+
+/** The error for a client in place of a node's. Text and data of that are unproven: they could say that a call reverts. */
+const provenError = (error: NodeError): RpcError => {
+  const { kind, node, reply, status, retryAfterSeconds = 1 } = error;
+  if (!mayAnswerLater(kind)) {
+    return new NotProvenError("noProof");
+  }
+  return reply === undefined
+    ? error
+    : new NodeError(kind, node, "no node can answer now", { status: status === 200 ? 503 : status, retryAfterSeconds });
+};
+
+/** Returns the answer of a call, proven or not. */
+const answerOf = (proven: ProvenCall, prove: Prove): Awaitable<RpcResponse> => {
+  if (typeof prove !== "object") {
+    return proven.read(proven.call.method, proven.call.params);
+  }
+  if ("byProof" in prove) {
+    return proveState(proven, prove.byProof);
+  }
+  return prove.byBlock === "logs" ? proveLogs(proven) : proveByBlock(proven, prove.byBlock);
+};
+
+/** Whether another block is served at that number, or none yet. Nothing is known of a number below the block ring. */
+const isOutside = ({ number, hash }: BlockId, { latest, at }: Heads): boolean =>
+  number > latest.number || (at(number)?.hash ?? hash) !== hash;
+
+/** Proves calls of one chain in an agreed head. */
+class Prover {
+  readonly #chain: Chain;
+  readonly #run: Run;
+
+  constructor(chain: Chain, run: Run) {
+    this.#chain = chain;
+    this.#run = run;
+  }
+
+  /**
+   * Returns a proven answer, or throws. A read that refreshes the heads is answered of newer ones than the call began with. So the
+   * call is proven in these, once.
+   */
+  async prove(call: Call, prove: Prove, context: Context): Promise<RpcResponse> {
+    const { heads } = context.view;
+    requireProvable(call, prove, heads);
+    if (prove === "atDelivery") {
+      return this.#run(call, context);
+    }
+    let isNewer = false;
+    try {
+      return await this.#proveIn(heads, { call, prove, context }, () => {
+        isNewer = true;
+      });
+    } catch (error) {
+      if (!(error instanceof NotProvenError)) {
+        throw error;
+      }
+      const reached = await this.#reachHeaders(error, context);
+      const next = reached ?? (isNewer ? await this.#chain.heads.refresh(context) : heads);
+      if (reached === undefined && next.latest.hash === heads.latest.hash) {
+        throw error;
+      }
+      requireProvable(call, prove, next);
+      return this.#proveIn(next, { call, prove, context }, () => undefined);
+    }
+  }
+
+  /** `onOutside` is called if a read returns a block that is not in the heads. */
+  async #proveIn(
+    heads: Heads,
+    { call, prove, context }: { readonly call: Call; readonly prove: Prove; readonly context: Context },
+    onOutside: () => void,
+  ): Promise<RpcResponse> {
+    const sealed = context.with({ view: { heads } });
+    const read: ProvenCall["read"] = (method, params) =>
+      whenKnown(this.#run(createCall(method, params), sealed), (response) => {
+        if (response.block !== undefined && isOutside(response.block, heads)) {
+          onOutside();
+        }
+        return response;
+      });
+    const proven = { chain: this.#chain, call, context: sealed, read };
+    try {
+      return requireProof(await answerOf(proven, prove), proven);
+    } catch (error) {
+      throw error instanceof NodeError ? provenError(error) : error;
+    }
+  }
+
+  /** Reads the newest headers, if the proof may have lacked one of them, as after a start. Undefined if they are known. */
+  async #reachHeaders({ reason }: NotProvenError, context: Context): Promise<Heads | undefined> {
+    return reason === "noProof"
+      ? (await this.#chain.heads.reach({ from: 0n, to: context.view.heads.latest.number }, context))?.heads
+      : undefined;
+  }
+}
+
+/**
+ * Creates the function that returns only answers that are proven on an agreed head, and throws an error with the reason instead of any
+ * other. `latest` is the newest agreed block.
+ */
+export const createProver = (chain: Chain, run: Run, onNotProven: (reason: NotProvenReason) => void) => {
+  const prover = new Prover(chain, run);
+  return (call: Call, prove: Prove, context: Context): Awaitable<RpcResponse> =>
+    EXEMPT.test(call.method)
+      ? run(call, context)
+      : prover.prove(call, prove, context).catch((error: unknown) => {
+          if (error instanceof NotProvenError) {
+            onNotProven(error.reason);
+          }
+          throw error;
+        });
+};
+
+/** Creates the response that is computed from proven parts of a block. */
+const provenResponse = (value: CanonicalJson | Uint8Array, block: BlockId): RpcResponse => ({
+  body: value instanceof Uint8Array ? value : formatJson(value),
+  status: { hit: "local" },
+  block,
+  proof: "proven",
+});
+
+/** A part of a block whose header and transactions are verified. */
+interface ReadPart {
+  readonly block: BlockId;
+  readonly items: JsonItems;
+}
+
+/**
+ * Reads a part of the block that a parameter names. Returns undefined if its transactions do not follow from a header that the request
+ * or the served chain names.
+ */
+const readPart = async (proven: ProvenCall, part: ProvenPart, named: unknown): Promise<ReadPart | undefined> => {
+  const hash = isFields(named) ? named.blockHash : isHash(named) ? named : undefined;
+  const method = hash === undefined ? "eth_getBlockByNumber" : "eth_getBlockByHash";
+  const { block, proof, body } = await proven.read(method, [hash ?? named, true]);
+  const isRooted = proof !== undefined && block !== undefined && isAnchored(block, proven);
+  if (!isRooted || !(body instanceof Uint8Array)) {
+    return undefined;
+  }
+  const { provenBlocks } = proven.chain;
+  const needsReceipts = part === "receipts" || part === "logs";
+  const format = async () => {
+    const receipts = needsReceipts ? await readReceipts(proven, block) : undefined;
+    return provenBlocks.format({ part, block, body, receipts }, proven.context);
+  };
+  const items = provenBlocks.find(block.hash, part) ?? (await format());
+  return items && { block, items };
+};
+
+/** Reads the receipts of a block, which its root verifies. Throws without them. */
+const readReceipts = async ({ context, read }: ProvenCall, { number, hash }: BlockId): Promise<Uint8Array> => {
+  const isCanonical = context.view.heads.at(number)?.hash === hash;
+  const { proof, body } = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(number) : hash]);
+  if (proof === undefined || !(body instanceof Uint8Array)) {
+    throw new NotProvenError("noProof", proof);
+  }
+  return body;
+};
+
+const NO_UNCLES = JSON.stringify(EMPTY_OMMERS_HASH);
+
+/** A block without uncles has the hash of an empty list. Another number does not follow from the block. */
+const uncleCount = ({ text }: JsonItems): string | undefined => {
+  const hasNone = members(text).some(({ key, value }) => key === "sha3Uncles" && asText(value) === NO_UNCLES);
+  return hasNone ? formatQuantity(0) : undefined;
+};
+
+const PARTS: Readonly<Record<Exclude<BlockAnswer, "block" | "logs">, ProvenPart>> = {
+  transactionCount: "hashes",
+  uncleCount: "hashes",
+  transaction: "transactions",
+  transactionAt: "transactions",
+  receipt: "receipts",
+  receipts: "receipts",
+};
+
+/** The block of an answer, as a call can name it, and the index in it. */
+interface Place {
+  readonly named: unknown;
+  readonly index?: bigint | undefined;
+}
+
+/** Finds the place of an answer. Undefined if the served chain does not have the transaction. */
+const placeOf = async (proven: ProvenCall, answer: BlockAnswer, first: RpcResponse): Promise<Place | undefined> => {
+  const [named, option] = proven.call.params;
+  if (answer !== "transaction" && answer !== "receipt") {
+    return { named, index: isQuantity(option) ? BigInt(option) : undefined };
+  }
+  const hash = first.block?.hash;
+  const found = hash && (await readPart(proven, "hashes", hash));
+  const index = found?.items.indexOf(JSON.stringify(String(named).toLowerCase())) ?? -1;
+  return index === -1 ? undefined : { named: hash, index: BigInt(index) };
+};
+
+/** Takes an answer from a part of its block. Undefined: it does not follow. */
+const valueIn = (items: JsonItems, answer: BlockAnswer, index = -1n): string | Uint8Array | null | undefined => {
+  switch (answer) {
+    case "transactionCount":
+      return formatQuantity(items.length);
+    case "uncleCount":
+      return uncleCount(items);
+    case "block":
+    case "receipts":
+      return items.whole;
+    default: {
+      // The block also shows that it has nothing at an index.
+      const item = index >= BigInt(items.length) ? null : items.at(Number(index));
+      return item && new Uint8Array(item);
+    }
+  }
+};
+
+/** Computes an answer from its block in full. If it does not follow, the answer of the read is returned. */
+const proveByBlock = async (proven: ProvenCall, answer: Exclude<BlockAnswer, "logs">): Promise<RpcResponse> => {
+  const { call, context, read } = proven;
+  const first = await read(call.method, call.params);
+  if (first.proof === "proven" || (isNull(first) && answer !== "transactionAt")) {
+    return first;
+  }
+  const ofBlock = call.params[1] === true ? "transactions" : "hashes";
+  const place = await placeOf(proven, answer, first);
+  const found = place && (await readPart(proven, answer === "block" ? ofBlock : PARTS[answer], place.named));
+  const value = found && valueIn(found.items, answer, place.index);
+  return found === undefined || value === undefined ? first : held(provenResponse(value, found.block), context);
+};
+
+/** Returns the answer if the value is known and proven. */
+const findKnown = async (
+  { chain, call, context }: ProvenCall,
+  field: StateField,
+  [address, slot, parameter]: readonly [Address, Hash | undefined, unknown],
+): Promise<RpcResponse | undefined> => {
+  const block = resolveBlock(parseBlockNumberOrTagOrHash(parameter, READ_BLOCK), context.view.heads);
+  const method = call.method as StateMethod;
+  return isInRing(block)
+    ? chain.state?.findProven({ method, key: { field, address, slot }, block, context })
+    : undefined;
+};
+
+/** Answers with a state value. If it is not known and proven, one proof is read. Its values become known. */
+const proveState = async (proven: ProvenCall, field: StateField): Promise<RpcResponse> => {
+  const { params } = proven.call;
+  const specs = [required("address", readAddress), ...(field === "slot" ? [required("position", readSlot)] : [])];
+  const [address, ...slots] = parseParams(params.slice(0, specs.length), specs) as [Address, ...Hash[]];
+  const parameter = params[specs.length] ?? "latest";
+  const known = await findKnown(proven, field, [address, slots[0], parameter]);
+  if (known !== undefined) {
+    return known;
+  }
+  const enter = proven.chain.state?.beginProof();
+  const response = await proven.read("eth_getProof", [address, slots, parameter]);
+  const proof = parsedResult(response);
+  const { block } = response;
+  if (response.proof !== "proven" || block === undefined || !isFields(proof)) {
+    throw new NotProvenError("noProof", response.proof);
+  }
+  const account = readProvenAccount(proof);
+  if (isFreshFromNode(response)) {
+    enter?.(provenValuesOf(account, address, slots), block);
+  }
+  switch (field) {
+    case "code":
+      return answerCode(proven, account.codeHash, { address, block });
+    case "slot":
+      return provenResponse(formatWord(account.slot(slots[0] ?? "0x")), block);
+    default:
+      return provenResponse(formatQuantity(account[field]), block);
+  }
+};
+
+const hasHash = (body: RpcResponse["body"], codeHash: string): boolean => {
+  const code = parsedResult({ body });
+  return isData(code) && keccak256Hex(parseData(code)) === codeHash;
+};
+
+/** Reads the code of a proven hash. If it is another one, a node that has the right one is asked. */
+const answerCode = async (
+  { chain, context, read }: ProvenCall,
+  codeHash: Hash,
+  { address, block }: { readonly address: Address; readonly block: BlockId },
+): Promise<RpcResponse> => {
+  if (codeHash === EMPTY_CODE_HASH) {
+    return provenResponse("0x", block);
+  }
+  const call = createCall("eth_getCode", [address, { blockHash: block.hash }]);
+  const known = await read(call.method, call.params);
+  if (hasHash(known.body, codeHash)) {
+    return { ...known, block, proof: "proven" };
+  }
+  const isComplete = (body: Uint8Array): boolean => hasHash(body, codeHash);
+  const request = { ...call, retention: "never", canonicalParams: "", isComplete } as const;
+  const response = await chain.nodes.request(request, context);
+  return hasHash(response.body, codeHash) ? { ...response, block, proof: "proven" } : response;
+};
+
+/** The blocks whose receipts one query may need. */
+const MAX_BLOCKS_WITH_LOGS = 64;
+/** The blocks whose receipts one query reads at a time. */
+const BLOCKS_AT_ONCE = 8;
+
+/** A block of the range whose header's hash was computed. */
+interface ProvenHeader {
+  readonly block: BlockId;
+  readonly bloom: Uint8Array;
+}
+
+/** Returns the headers of the range. Throws unless the head commits to all of them. */
+const headersOf = (proven: ProvenCall, { from, to }: BlockRange): readonly ProvenHeader[] => {
+  const { heads } = proven.context.view;
+  const lowest = heads.at(from);
+  if (lowest === undefined || !isCommitted(lowest, proven)) {
+    throw new NotProvenError("noProof");
+  }
+  const headers: ProvenHeader[] = [];
+  for (let number = from; number <= to; number++) {
+    const header = heads.header(number);
+    if (!isData(header?.logsBloom)) {
+      throw new NotProvenError("noProof");
+    }
+    headers.push({ block: { number, hash: lowerHash(header.hash) }, bloom: parseData(header.logsBloom) });
+  }
+  return headers;
+};
+
+const OPEN = Buffer.from("[");
+const COMMA_TEXT = Buffer.from(",");
+const CLOSE = Buffer.from("]");
+
+const joined = (texts: readonly Uint8Array[]): Uint8Array =>
+  Buffer.concat(texts.flatMap((text, index) => (index === 0 ? [text] : [COMMA_TEXT, text])));
+
+/** Returns the texts of the logs of a block that match. The receipts root of the block verifies them. They count until they are sent. */
+const logsOf = async (proven: ProvenCall, { number, hash }: BlockId, filter: LogFilter): Promise<Uint8Array> => {
+  const found = await readPart(proven, "logs", formatQuantity(number));
+  if (found?.block.hash !== hash) {
+    throw new NotProvenError("noProof");
+  }
+  const { items } = found;
+  const texts = Array.from({ length: items.length }, (_, index) => items.at(index) ?? Buffer.of());
+  const matching = joined(texts.filter((text) => text.length > 0 && matchesLogText(filter, text)));
+  if (proven.context.memory?.hold(matching) === false) {
+    throw overBudget();
+  }
+  return matching;
+};
+
+/** Returns the sealed blocks of a query. */
+const rangeIn = (blocks: LogQuery["blocks"], heads: Heads): BlockRange => {
+  if ("blockHash" in blocks) {
+    const block = resolveBlock({ hash: blocks.blockHash, requireCanonical: false }, heads);
+    if (block.kind !== "recent" && block.kind !== "final") {
+      throw new NotProvenError("noProof");
+    }
+    return { from: block.number, to: block.number };
+  }
+  const { sealed } = resolveLogRange(blocks.fromBlock, blocks.toBlock, { heads });
+  if (sealed === undefined) {
+    throw new NotProvenError("pending");
+  }
+  return sealed;
+};
+
+/**
+ * Logs of the newest 256 blocks: a bloom proves that a block has none, and the receipts root those that it has. Some blocks are read
+ * at a time, and only the logs that match are held.
+ */
+const proveLogs = async (proven: ProvenCall): Promise<RpcResponse> => {
+  const { chain, call, context } = proven;
+  const [value] = parseParams(call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
+  const { filter, blocks } = parseLogQuery(value, chain.logLimits);
+  const headers = headersOf(proven, rangeIn(blocks, context.view.heads));
+  const admitted = headers.filter(({ bloom }) => admitsLogs(bloom, filter));
+  const last = headers.at(-1);
+  if (last === undefined || admitted.length > MAX_BLOCKS_WITH_LOGS) {
+    throw new NotProvenError("noProof");
+  }
+  const texts: Uint8Array[] = [];
+  for (let at = 0; at < admitted.length; at += BLOCKS_AT_ONCE) {
+    const some = admitted.slice(at, at + BLOCKS_AT_ONCE);
+    texts.push(...(await Promise.all(some.map(({ block }) => logsOf(proven, block, filter)))));
+  }
+  const logs = joined(texts.filter(({ length }) => length > 0));
+  return provenResponse(Buffer.concat([OPEN, logs, CLOSE]), last.block);
+};
