@@ -8,7 +8,7 @@ import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { isProvenByHash } from "../verification/checksOfCall.ts";
+import { isProvenByHash } from "../verification/verifier.ts";
 import { type CacheEntry, type EntryStore, isCanonical, isValid, requestKey } from "./cacheEntry.ts";
 import { type NegativeCache, scanTransactionHashes } from "./negativeCache.ts";
 import { needsAgreement } from "./sameResult.ts";

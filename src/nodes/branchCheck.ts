@@ -6,8 +6,8 @@ import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isQuantity, ZERO_ADDRESS } from "../ethereum/hex.ts";
 import { type Awaitable, createCall } from "../jsonrpc/call.ts";
+import type { VerifiedNode } from "../verification/checker.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
-import type { VerifiedNode } from "../verification/verifier.ts";
 import { type BlockReader, readBlock } from "./blockReads.ts";
 import type { NodeHealth } from "./nodeHealth.ts";
 

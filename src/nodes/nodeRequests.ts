@@ -6,8 +6,9 @@ import { RETENTION } from "../core/retention.ts";
 import { RETRY_LIMITS, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 import { isNull, type RpcRequest, type RpcResponse } from "../core/rpcSource.ts";
 import type { Awaitable, Call } from "../jsonrpc/call.ts";
+import { ofOtherBranch, type VerifiedResponse } from "../verification/checker.ts";
 import { readResponseBlock } from "../verification/responseBlock.ts";
-import { ofOtherBranch, type VerifiedResponse, type Verifier } from "../verification/verifier.ts";
+import type { Verifier } from "../verification/verifier.ts";
 import {
   anchorBlock,
   type BlockPresence,

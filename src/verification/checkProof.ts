@@ -45,6 +45,12 @@ export const claimsAbsence = (value: unknown, address: string): boolean => {
   }
 };
 
+/** The checks of a response to eth_getProof. */
+export interface ProofChecks {
+  readonly kind: "proof";
+  readonly request: ProofRequest;
+}
+
 const isSlot = ({ fields, value }: ProvenSlot): boolean => isValue(fields.value, value);
 
 /**

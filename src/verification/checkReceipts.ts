@@ -11,6 +11,7 @@ import {
   isVerifiedReceipt,
   type VerifiedReceipts,
 } from "./blockRows.ts";
+import { type ExpectedLocation, isLocatedAt } from "./expectedLocation.ts";
 import { type Finding, failed, failIfMalformed, partial, passed, type UnknownItem } from "./findings.ts";
 import {
   bytesOf,
@@ -108,15 +109,13 @@ export const isReceiptUnder = (fields: Fields, header: ReceiptsHeader): boolean 
   haveTimestamp(fields, header) &&
   isBloomWithin(bloomOfLogs(listOf(fields.logs).map(logOf)), parseData(bytesOf(header.logsBloom, 256)));
 
-/** Checks one receipt: its bloom, and the block, transaction and index of its logs. */
-export const checkReceipt = (fields: Fields): Finding =>
-  failIfMalformed("receipts", () => {
-    const receipt = parseReceipt(fields);
-    const [first] = listOf(fields.logs);
-    const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
-    const isExpected = isBloomOf(receipt.logsBloom, receipt) && haveExpectedLocation(fields, firstLogIndex);
-    return isExpected ? passed("receipts") : failed("receipts");
-  });
+/** Whether a receipt has the bloom of its logs, and these have its block and transaction. Throws MalformedField. */
+export const hasOwnBloom = (fields: Fields): boolean => {
+  const receipt = parseReceipt(fields);
+  const [first] = listOf(fields.logs);
+  const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
+  return isBloomOf(receipt.logsBloom, receipt) && haveExpectedLocation(fields, firstLogIndex);
+};
 
 const areReceiptsOf = (list: readonly unknown[], transactions: BlockTransactions | undefined): boolean =>
   transactions === undefined || list.every((item, index) => isReceiptAt(fieldsOf(item), transactions, index));
@@ -200,7 +199,7 @@ const NOTHING = new Uint8Array(0);
  * Checks a block's receipts: receiptsRoot, bloom, and the gas, block, transaction and index of each receipt and log. Compares them with
  * the block's transactions if these are known. `partial`: there are receipts of unknown types, which do not have the usual encoding.
  */
-export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader, facts: ReceiptFacts = {}): Finding => {
+const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader, facts: ReceiptFacts = {}): Finding => {
   const hasDeposits = list.some((item) => isFields(item) && item.type === DEPOSIT);
   const check = hasDeposits ? "depositReceipts" : "receipts";
   return failIfMalformed(check, () => {
@@ -218,4 +217,38 @@ export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader, 
     }
     return isRight ? passed(check) : failed(check);
   });
+};
+
+/** The checks of a block's receipts. */
+export interface ReceiptsChecks {
+  readonly kind: "receipts";
+  readonly location: ExpectedLocation;
+  /** Undefined: only the places are checked. */
+  readonly header: ReceiptsHeader | undefined;
+  readonly facts?: ReceiptFacts;
+}
+
+/** Checks that the receipts are those of the expected block, and whether its header commits to them. */
+export const checkBlockReceipts = (
+  list: readonly unknown[],
+  { location, header, facts }: ReceiptsChecks,
+): readonly Finding[] => {
+  const areExpected = list.every(
+    (item) => isFields(item) && isLocatedAt(location, { hash: item.blockHash, number: item.blockNumber }),
+  );
+  const findings = [areExpected ? passed("block") : failed("block")];
+  if (header === undefined) {
+    return findings;
+  }
+  const finding = checkReceipts(list, header, facts);
+  if (finding.outcome !== "passed") {
+    return [...findings, finding];
+  }
+  // An empty list is no evidence for the encoding of receipts.
+  if (list.length === 0) {
+    return findings;
+  }
+  // The root covers the receipts beside the deposits too.
+  const isMixed = finding.check === "depositReceipts" && list.some((item) => isFields(item) && !isDeposit(item));
+  return [...findings, ...(isMixed ? [passed("receipts")] : []), finding];
 };

@@ -1,14 +1,11 @@
 import { type Data, type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
-import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
 import type { Fields } from "../json/jsonBytes.ts";
 import { encodeRpcTransaction } from "./encodeRpcTransaction.ts";
 import { type Finding, failed, failIfMalformed, partial, passed, type UnknownItem } from "./findings.ts";
 import { bytesOf, dataOf, fieldsOf, isSame, listOf, numberOf, quantityOf, rpcTypeOf } from "./jsonFields.ts";
-
-const BLOB_TYPE = 3;
 
 /** What is known beside the transactions of a block. Plain data, sent to a thread. */
 export interface TransactionFacts {
@@ -92,21 +89,3 @@ const EMPTY_ROOT: Hash = orderedTrieRoot([]);
 /** Whether the block has no transactions exactly if its transactionsRoot is that of an empty list. A list of hashes has no root. */
 export const matchesEmptyRoot = ({ transactions, transactionsRoot }: Fields): boolean =>
   Array.isArray(transactions) && (transactions.length === 0) === isSame(transactionsRoot, EMPTY_ROOT);
-
-/** Checks the hash of a transaction's bytes. Some nodes return `0x` for an unknown transaction, which passes. */
-export const checkRawTransaction = (raw: string, hash: string): Finding =>
-  failIfMalformed("transaction", () => {
-    const bytes = parseData(dataOf(raw));
-    if (isSame(hash, keccak256Hex(bytes))) {
-      return passed("transaction");
-    }
-    // A blob transaction from the node's pool includes its blobs, which its hash does not cover.
-    if (bytes[0] !== BLOB_TYPE) {
-      return failed("transaction");
-    }
-    try {
-      return isSame(hash, parseTransaction(bytes).hash) ? passed("transaction") : failed("transaction");
-    } catch {
-      return failed("transaction");
-    }
-  });

@@ -1,7 +1,8 @@
 import { bloomContains } from "../ethereum/bloom.ts";
 import { isAddress, isHash } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
-import type { Fields } from "../json/jsonBytes.ts";
+import { asBuffer, type Fields, isFields } from "../json/jsonBytes.ts";
+import { type Finding, failed, passed } from "./findings.ts";
 import { bytesOf, dataOf, fieldsOf, isAbsent, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
 
 const MEMBERS = ["blockHash", "transactionHash", "data"];
@@ -26,12 +27,17 @@ const matchesFilter = (log: Fields, filter: LogFilter): boolean =>
     topics: listOf(log.topics).map((topic) => dataOf(topic).toLowerCase()),
   });
 
+/** The checks of logs. */
+export interface LogsChecks {
+  readonly kind: "logs";
+  readonly filter: LogFilter;
+  readonly blooms: ReadonlyMap<string, Uint8Array>;
+  /** JSON text of the block's verified receipts, if all logs are of one block. */
+  readonly receipts: Uint8Array | undefined;
+}
+
 /** Whether `logs` are exactly those logs of a block's verified receipts that match the filter. */
-export const areLogsOfReceipts = (
-  logs: readonly unknown[],
-  receipts: readonly unknown[],
-  filter: LogFilter,
-): boolean => {
+const areLogsOfReceipts = (logs: readonly unknown[], receipts: readonly unknown[], filter: LogFilter): boolean => {
   try {
     const expected = receipts
       .flatMap((receipt) => listOf(fieldsOf(receipt).logs).map(fieldsOf))
@@ -46,7 +52,7 @@ export const areLogsOfReceipts = (
 };
 
 /** Whether each log is in the bloom of its block. Logs of blocks without a known bloom are not checked. */
-export const areLogsInBlooms = (logs: readonly unknown[], blooms: ReadonlyMap<string, Uint8Array>): boolean =>
+const areLogsInBlooms = (logs: readonly unknown[], blooms: ReadonlyMap<string, Uint8Array>): boolean =>
   logs.every((item) => {
     const { blockHash, address, topics } = fieldsOf(item);
     const bloom = blooms.get(String(blockHash));
@@ -56,3 +62,13 @@ export const areLogsInBlooms = (logs: readonly unknown[], blooms: ReadonlyMap<st
     const words = [address, ...(Array.isArray(topics) ? topics : [undefined])];
     return words.every((word) => (isAddress(word) || isHash(word)) && bloomContains(bloom, word));
   });
+
+/** Checks logs against the blooms of their blocks, or the receipts of their block. */
+export const checkLogs = (list: readonly unknown[], { filter, blooms, receipts }: LogsChecks): readonly Finding[] => {
+  const all: unknown = receipts === undefined ? undefined : JSON.parse(asBuffer(receipts).toString("latin1"));
+  const areRight =
+    list.every(isFields) &&
+    areLogsInBlooms(list, blooms) &&
+    (!Array.isArray(all) || areLogsOfReceipts(list, all, filter));
+  return [areRight ? passed("logs") : failed("logs")];
+};
