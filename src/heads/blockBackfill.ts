@@ -15,12 +15,12 @@ export interface Background {
   readonly pause: (forMs: number) => Promise<void>;
   readonly signal: AbortSignal;
   readonly isIdle: () => boolean;
-  /** The leader: the node whose head is served. */
-  readonly leader: () => UpstreamNode | undefined;
+  /** The preferred node that has the served head. */
+  readonly source: () => UpstreamNode | undefined;
 }
 
 export interface BackfillOptions extends Background {
-  /** The nodes that are read if the leader does not have the blocks. */
+  /** The nodes that are read if the source does not have the blocks. */
   readonly others: () => readonly UpstreamNode[];
   readonly nowMs: () => number;
   /** Whether the newest blocks are being read: they come first. */
@@ -128,7 +128,7 @@ export class BlockBackfill {
   }
 
   get #isLimited(): boolean {
-    return this.#options.leader()?.config.requestsPerSecond !== undefined;
+    return this.#options.source()?.config.requestsPerSecond !== undefined;
   }
 
   /** The number of blocks that the ring lacks: those that were needed, and those that reads wanted. */
@@ -140,8 +140,8 @@ export class BlockBackfill {
 
   /** Reads some blocks below the ring. Returns whether the ring changed. */
   async #fill(): Promise<boolean> {
-    const { canonical, leader, others, isBusy } = this.#options;
-    const first = leader();
+    const { canonical, source, others, isBusy } = this.#options;
+    const first = source();
     const { ring } = canonical;
     const missing = ring === undefined ? 0 : this.#missing(ring);
     if (first === undefined || ring === undefined || ring.oldest === 0n || missing <= 0 || isBusy()) {

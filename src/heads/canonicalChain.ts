@@ -3,23 +3,6 @@ import type { SealedBlock } from "../nodes/blockReads.ts";
 import { type BlockRing, createBlockRing, RING_BLOCKS } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 
-/** How a node's newest block relates to the block ring. `conflict`: the ring has another block at its number. */
-export type HeadCase = "first" | "inRing" | "higher" | "conflict" | "belowRing";
-
-export const classify = (ring: BlockRing | undefined, { block }: SealedBlock): HeadCase => {
-  if (!ring) {
-    return "first";
-  }
-  if (block.number > ring.latest.number) {
-    return "higher";
-  }
-  const canonical = ring.at(block.number);
-  if (!canonical) {
-    return "belowRing";
-  }
-  return canonical.hash === block.hash ? "inRing" : "conflict";
-};
-
 export interface Finality {
   /** Blocks below latest that count as final. Undefined: the tags of the nodes. */
   readonly depth?: number | undefined;
@@ -88,7 +71,7 @@ export class CanonicalChain {
   }
 
   /** Adds the path's blocks on top. Returns false if `base`, the ring that the path was found for, was replaced. */
-  extend(base: BlockRing | undefined, { blocks, joined, onto, genesis, isAgreed = false }: ChainPath): boolean {
+  extend(base: BlockRing | undefined, { blocks, joined, genesis, isAgreed = false }: ChainPath): boolean {
     const [first] = blocks;
     const ring = this.#ring;
     if (ring !== base || !first) {
@@ -101,8 +84,7 @@ export class CanonicalChain {
       this.#tags = tagsBelow(this.#tags, number, genesis !== undefined);
     }
     this.#isAgreed = isAgreed;
-    const below = onto ?? ring;
-    const next = below && joined ? below.withTop(blocks) : createBlockRing(blocks);
+    const next = ring && joined ? ring.withTop(blocks) : createBlockRing(blocks);
     const to = blocks.map(({ block }) => block);
     this.#replace(next, from, to);
     return true;

@@ -1,4 +1,4 @@
-import { systemClock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
@@ -28,7 +28,7 @@ class GenesisMissingError extends Error {
 }
 
 /** The calls whose outcomes `parseIdentity` takes, in this order. */
-export const IDENTITY_CALLS: readonly Call[] = [
+const IDENTITY_CALLS: readonly Call[] = [
   createCall("eth_chainId", []),
   createCall("eth_getBlockByNumber", ["0x0", false]),
 ];
@@ -41,7 +41,7 @@ const parse = (outcome: RpcResponse | NodeError | undefined): unknown =>
     : JSON.parse(asText(outcome.body));
 
 /** Parses the outcomes of IDENTITY_CALLS. Throws if there is no chain id, or if the genesis block is an error. */
-export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[]): NodeIdentity => {
+const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[]): NodeIdentity => {
   if (id instanceof NodeError) {
     throw id;
   }
@@ -87,6 +87,7 @@ export interface ChainIdentityOptions {
   readonly nodes: readonly UpstreamNode[];
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly signal: AbortSignal;
+  readonly clock?: Clock | undefined;
   /** Called once for each node, when it was first found to be of this chain. */
   readonly onIdentified: (node: UpstreamNode) => void;
   /** Called whenever a node is suspended. */
@@ -102,12 +103,15 @@ const FIRST_RETRY_MS = 1_000;
 const MAX_UNREACHED_MS = 10_000;
 /** A node that is suspended again within this time keeps its last delay: its load balancer may alternate between chains. */
 const FLAPPING_MS = 120_000;
+/** A node whose heads do not link is checked at this interval: it may be of another chain. */
+const RECHECK_MS = 5_000;
 
 interface WatchedNode {
   /** The chain id and genesis for which the node is suspended, as text. */
   suspendedFor: string | undefined;
   retryMs: number;
   suspendedAtMs: number;
+  recheckedMs: number;
   isFollowed: boolean;
   wake: AbortController;
 }
@@ -115,6 +119,7 @@ interface WatchedNode {
 /** The chain id and genesis of one chain. Suspends nodes that have others. */
 export class ChainIdentity {
   readonly #options: ChainIdentityOptions;
+  readonly #clock: Clock;
   readonly #watched: ReadonlyMap<UpstreamNode, WatchedNode>;
   #chainId: bigint | undefined;
   /** The node that returned the chain id first; undefined if it is configured. */
@@ -124,6 +129,7 @@ export class ChainIdentity {
 
   constructor(options: ChainIdentityOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? systemClock;
     this.#chainId = options.chainId;
     this.#watched = new Map(options.nodes.map((node) => [node, newWatchedNode()]));
     const { chain, telemetry } = options;
@@ -161,6 +167,16 @@ export class ChainIdentity {
     } catch (error) {
       node.identity.fault = identityFault(error);
       return { kind: "unknown" };
+    }
+  }
+
+  /** Verifies a node whose heads do not link, unless that was done lately. */
+  async recheck(node: UpstreamNode): Promise<void> {
+    const watched = this.#watched.get(node);
+    const nowMs = this.#clock.nowMs();
+    if (watched !== undefined && nowMs - watched.recheckedMs >= RECHECK_MS) {
+      watched.recheckedMs = nowMs;
+      await this.verify(node);
     }
   }
 
@@ -243,7 +259,7 @@ export class ChainIdentity {
     const suspendedFor = `${identity.chainId} ${identity.genesis}`;
     if (watched && watched.suspendedFor !== suspendedFor) {
       watched.suspendedFor = suspendedFor;
-      const nowMs = performance.now();
+      const nowMs = this.#clock.nowMs();
       if (nowMs - watched.suspendedAtMs > FLAPPING_MS) {
         watched.retryMs = FIRST_RETRY_MS;
       }
@@ -281,8 +297,8 @@ export class ChainIdentity {
     let logAtMs = 0;
     while (watched && !signal.aborted) {
       const { kind } = await this.verify(node);
-      if (!watched.isFollowed && kind === "unknown" && performance.now() >= logAtMs && !signal.aborted) {
-        logAtMs = performance.now() + UNREACHED_LOG_MS;
+      if (!watched.isFollowed && kind === "unknown" && this.#clock.nowMs() >= logAtMs && !signal.aborted) {
+        logAtMs = this.#clock.nowMs() + UNREACHED_LOG_MS;
         const fields = { chain, node: name, host, reason: node.identity.fault?.text };
         telemetry.log.warn(fields, "node cannot be reached; trying again until it can");
       }
@@ -306,7 +322,7 @@ export class ChainIdentity {
       if (isRetried) {
         watched.retryMs = Math.min(forMs * 2, isUnreached ? MAX_UNREACHED_MS : PERIOD_MS);
       }
-      await systemClock.sleep(forMs, AbortSignal.any([signal, watched.wake.signal]));
+      await this.#clock.sleep(forMs, AbortSignal.any([signal, watched.wake.signal]));
     } while (watched.wake.signal.aborted && !signal.aborted);
   }
 }
@@ -315,6 +331,7 @@ const newWatchedNode = (): WatchedNode => ({
   suspendedFor: undefined,
   retryMs: FIRST_RETRY_MS,
   suspendedAtMs: Number.NEGATIVE_INFINITY,
+  recheckedMs: Number.NEGATIVE_INFINITY,
   isFollowed: false,
   wake: new AbortController(),
 });

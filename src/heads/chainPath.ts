@@ -1,7 +1,6 @@
-import type { RingBlock } from "../core/heads.ts";
+import type { BlockId, RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { SealedBlock } from "../nodes/blockReads.ts";
-import { readBlock, readBlockByHash } from "../nodes/blockReads.ts";
+import { readBlock, type SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { BlockRing } from "./blockRing.ts";
 
@@ -9,12 +8,10 @@ import type { BlockRing } from "./blockRing.ts";
 export interface ChainPath {
   readonly blocks: readonly SealedBlock[];
   readonly joined: boolean;
-  /** The ring that the blocks join, if it is not the served one. */
-  readonly onto?: BlockRing;
-  /** Enough origins have the head. */
+  /** A majority of several origins has the head. */
   readonly isAgreed?: boolean;
   /** The new genesis block, if the chain was reset. */
-  readonly genesis?: Hash;
+  readonly genesis?: Hash | undefined;
 }
 
 /** Reads linked blocks in descending order. The block at `to` must have the hash `top`. */
@@ -37,28 +34,18 @@ const nextRange = (ring: BlockRing, low: RingBlock, step: bigint): { readonly fr
 const isJoined = (ring: BlockRing, { number, parentHash }: RingBlock): boolean =>
   ring.at(number - 1n)?.hash === parentHash;
 
-/** A ring of the head and its parent replaces one that is too far below. */
-const replacingPath = async (head: SealedBlock, readLinked: ReadLinked): Promise<ChainPath | undefined> => {
-  const to = head.block.number - 1n;
-  const parents = await readLinked({ from: to, to }, head.block.parentHash);
-  return parents.length === 0 ? undefined : { blocks: [...parents, head], joined: false };
-};
-
-/** Finds the blocks between the ring and `head`. Returns undefined if the node's blocks are not linked: try again later. */
-export const findChainPath = async (
+/** Reads the blocks between the ring and `head`. Returns them in ascending order; undefined if they do not link to the ring. */
+export const readPath = async (
   ring: BlockRing,
   head: SealedBlock,
   readLinked: ReadLinked,
-): Promise<ChainPath | undefined> => {
-  if (head.block.number - ring.latest.number > MAX_GAP_BLOCKS) {
-    return replacingPath(head, readLinked);
-  }
+): Promise<readonly SealedBlock[] | undefined> => {
   const descending = [head];
   let low = head.block;
   let step = FIRST_STEP_BLOCKS;
   while (!isJoined(ring, low)) {
     if (low.number <= ring.oldest) {
-      return { blocks: descending.reverse(), joined: false };
+      return undefined;
     }
     const range = nextRange(ring, low, step);
     const blocks = await readLinked(range, low.parentHash);
@@ -76,36 +63,16 @@ export const findChainPath = async (
       step *= 2n;
     }
   }
-  return { blocks: descending.reverse(), joined: true };
+  return descending.reverse();
 };
 
-/** A deeper reorganisation below the ring is served without its lowest blocks. */
-const MAX_BLOCKS = 64;
-
-/**
- * Reads the blocks below the ring's oldest block that a reorganisation replaced, and the last common block, in ascending order.
- * Nodes return replaced blocks by hash. Returns none if the node has lost one of them, or if the branch is too long.
- */
-export const readReplacedBlocks = async (
+/** Whether the node has this block; undefined if it does not answer. */
+export const hasBlock = async (
   node: UpstreamNode,
-  ring: BlockRing,
+  { number, hash }: BlockId,
   signal: AbortSignal,
-): Promise<readonly SealedBlock[]> => {
-  const descending: SealedBlock[] = [];
-  let above = ring.at(ring.oldest);
-  while (above !== undefined && above.number > 0n && descending.length < MAX_BLOCKS) {
-    const [replaced, canonical] = await Promise.all([
-      readBlockByHash(node, above.parentHash, signal),
-      readBlock(node, above.number - 1n, signal),
-    ]);
-    if (replaced?.block.hash !== above.parentHash || replaced.block.number !== above.number - 1n) {
-      return [];
-    }
-    descending.push(replaced);
-    if (replaced.block.hash === canonical?.block.hash) {
-      return descending.reverse();
-    }
-    above = replaced.block;
-  }
-  return [];
-};
+): Promise<boolean | undefined> =>
+  readBlock(node, number, signal).then(
+    (block) => block?.block.hash === hash,
+    () => undefined,
+  );

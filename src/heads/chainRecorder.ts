@@ -1,10 +1,10 @@
+import { NodeError } from "../core/node.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { SealedBlock } from "../nodes/blockReads.ts";
-import { readLinked } from "../nodes/blockReads.ts";
+import { headScope, readBlocks, readLinked, type SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { AnnouncedBlocks, type FindBlock, linkHead, type NodeChain, rejoin } from "./announcedBlocks.ts";
+import { AnnouncedBlocks, type FindBlock, headOf, linkHead, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import { findChainPath, MAX_GAP_BLOCKS } from "./chainPath.ts";
+import { MAX_GAP_BLOCKS, readPath } from "./chainPath.ts";
 import type { FollowedOrigins } from "./followedOrigins.ts";
 import type { DetachedHeadsOptions } from "./unlinkedHeads.ts";
 
@@ -24,45 +24,72 @@ export class ChainRecorder {
     return this.#announced.seenMs(hash);
   }
 
-  /** Links a node's head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
-  async record(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
-    const { canonical, selection } = this.#options;
+  /** Rule 6. Links a node's head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
+  async record(node: UpstreamNode, announced: SealedBlock): Promise<boolean> {
+    const { canonical } = this.#options;
     const { ring } = canonical;
     if (ring === undefined) {
       return false;
     }
-    const { number, hash } = head.block;
-    if (this.#origins.isOlderHead(node, head.block, ring)) {
+    const { number, hash } = announced.block;
+    if (this.#origins.isOlderHead(node, announced.block, ring)) {
       return true;
     }
     if (ring.at(number)?.hash === hash) {
       this.#recordChain(node, { base: { number, hash }, blocks: [] });
       return true;
     }
-    if (number <= ring.oldest) {
-      this.#origins.recordDetached(node, head.block);
-      await selection.verifyDisagreeing(node);
+    const isBelow = number <= ring.oldest;
+    const head = isBelow ? announced : await this.#endOfBranch(node, announced, ring);
+    if (head === undefined) {
       return true;
     }
-    const isFar = number - ring.latest.number > MAX_GAP_BLOCKS;
-    const chain = isFar
-      ? undefined
-      : (linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring)));
-    if (chain === undefined) {
-      if (canonical.ring !== ring) {
-        return this.record(node, head);
-      }
-      this.#origins.recordDetached(node, head.block);
-      await selection.verifyDisagreeing(node);
-      return false;
-    }
+    const isFar = head.block.number - ring.latest.number > MAX_GAP_BLOCKS;
+    const chain = isBelow || isFar ? undefined : await this.#link(node, head, ring);
     // The ring may have changed while a slow node was read.
-    const joined = canonical.ring === ring ? chain : rejoin(chain, ring, canonical.ring ?? ring);
-    if (joined === undefined) {
+    const joined = chain === undefined || canonical.ring === ring ? chain : rejoin(chain, ring, canonical.ring ?? ring);
+    if (joined !== undefined) {
+      this.#recordChain(node, joined);
+      return true;
+    }
+    if (canonical.ring !== ring) {
       return this.record(node, head);
     }
-    this.#recordChain(node, joined);
-    return true;
+    this.#origins.recordDetached(node, head);
+    // The head of a lone origin is decided at once, with its chain.
+    if (!this.#isLone(ring)) {
+      await this.#options.identity.recheck(node);
+    }
+    return isBelow;
+  }
+
+  /**
+   * Rule 5. Returns the end of the branch that a node announces, so that the served head does not go down block by block. A lone origin
+   * may still have the served head: one of its machines is behind, on a replaced branch. Then it returns undefined.
+   */
+  async #endOfBranch(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<SealedBlock | undefined> {
+    const { signal } = this.#options;
+    const { latest } = ring;
+    const known = this.#origins.chainOf(node);
+    const isKnown = known !== undefined && headOf(known).hash === head.block.hash;
+    if (head.block.number > latest.number || isKnown || !this.#isLone(ring)) {
+      return head;
+    }
+    const [served, newest] = await readBlocks(node, [latest.number, "latest"], headScope(signal));
+    if (served instanceof NodeError) {
+      throw served;
+    }
+    const end = newest instanceof NodeError || newest === undefined ? head : newest;
+    return served?.block.hash === latest.hash ? undefined : end.block.number > head.block.number ? end : head;
+  }
+
+  /** Whether the word of one origin decides. */
+  #isLone(ring: BlockRing): boolean {
+    return this.#options.agree === 1 || this.#origins.voters(ring).length <= 1;
+  }
+
+  async #link(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<NodeChain | undefined> {
+    return linkHead(head, ring, this.#finder(node)) ?? (await this.#readChain(node, head, ring));
   }
 
   #recordChain(node: UpstreamNode, chain: NodeChain): void {
@@ -80,10 +107,11 @@ export class ChainRecorder {
     return (hash) => own.get(hash) ?? this.#announced.find(hash);
   }
 
+  /** Below the served head, the node may be of another chain: that is checked first. */
   async #readChain(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<NodeChain | undefined> {
     const { identity, signal } = this.#options;
     let isOther: boolean | undefined;
-    const path = await findChainPath(ring, head, async (range, hash) => {
+    const blocks = await readPath(ring, head, async (range, hash) => {
       if (range.to <= ring.latest.number) {
         isOther ??= (await identity.verify(node)).kind !== "same";
         if (isOther) {
@@ -92,9 +120,9 @@ export class ChainRecorder {
       }
       return readLinked(node, range, hash, signal);
     });
-    const [lowest] = path?.blocks ?? [];
-    return path?.joined === true && lowest !== undefined
-      ? { base: { number: lowest.block.number - 1n, hash: lowest.block.parentHash }, blocks: path.blocks }
+    const [lowest] = blocks ?? [];
+    return blocks !== undefined && lowest !== undefined
+      ? { base: { number: lowest.block.number - 1n, hash: lowest.block.parentHash }, blocks }
       : undefined;
   }
 }

@@ -27,6 +27,8 @@ export interface HeadVotes {
   readonly nowMs: number;
   /** Time of the last change of the served head. */
   readonly servedMs: number;
+  /** Time since which no voter has the served head; undefined if one has it. */
+  readonly lostSinceMs: number | undefined;
   /** Returns the time when a block was first announced; of a block in the ring, the time when the head was served. */
   readonly seenMs: (hash: Hash) => number;
 }
@@ -40,13 +42,14 @@ export interface AgreedBlock {
 
 /**
  * The blocks above the newest agreed one. `wait`: origins may still agree; decide again after that time.
- * `lag`: these origins lose their vote, then decide again. `one`: the head of this origin is served.
+ * `lag`: these origins lose their vote, then decide again. `one`: origins contradict each other, and this one decides.
+ * `back`: the agreed block below the served head is served.
  */
 export type NextStep =
-  | { readonly kind: "none" }
+  | { readonly kind: "none" | "back" }
   | { readonly kind: "wait"; readonly forMs: number; readonly isContradicted?: boolean }
   | { readonly kind: "lag"; readonly voters: readonly Voter[] }
-  | { readonly kind: "one"; readonly voter: Voter; readonly isContradicted: boolean };
+  | { readonly kind: "one"; readonly voter: Voter };
 
 export interface HeadDecision {
   /** The number of origins that must have a block. */
@@ -58,6 +61,8 @@ export interface HeadDecision {
 
 /** An origin that cannot be connected to has no vote after this time. It is the least time of one that lacks the next block, too. */
 const MIN_WAIT_MS = 2_000;
+/** The served head moves back if no voter has it for this time. */
+export const LOST_MS = 2_000;
 const MAX_WAIT_MS = 15_000;
 /** Origins that are late by less than this do not lose their vote: a slot without a block looks like a standstill. */
 const MIN_LATE_MS = 1_000;
@@ -73,7 +78,11 @@ export const requiredOrigins = (agree: Agree, voters: number): number =>
 const has = ({ chains }: Voter, { number, hash }: { number: bigint; hash: Hash }, ring: BlockRing): boolean =>
   chains.some((chain) => hashAt(chain, number, ring) === hash);
 
-/** Returns the highest block that `required` origins have, with all below it. Of two at one number, the ring's counts. */
+/** Whether a voter has the newest block of the ring, which is the served head. */
+export const isHeld = (voters: readonly Voter[], ring: BlockRing): boolean =>
+  voters.some((voter) => has(voter, ring.latest, ring));
+
+/** Rule 1. Returns the highest block that `required` origins have, with all below it. Of two at one number, the ring's counts. */
 const highestAgreed = ({ voters, ring }: HeadVotes, required: number): AgreedBlock | undefined => {
   let best: AgreedBlock | undefined;
   const offer = (block: AgreedBlock): boolean => {
@@ -144,7 +153,7 @@ const behindSinceMs = (voter: Voter, { voters, ring, seenMs }: HeadVotes): numbe
   return Math.min(...lacking.map(({ block }) => seenMs(block.hash)).filter((atMs) => atMs >= voter.newHeadMs));
 };
 
-/** Returns the voter that decides a contradiction: one that continues the served head, if there is one; of several the preferred one. */
+/** Rule 2. Returns the voter that decides a contradiction: one that continues the served head, if there is one; of several the preferred one. */
 const deciderOf = (voters: readonly Voter[], ring: BlockRing): Voter | undefined => {
   const continuing = voters.filter((voter) => has(voter, ring.latest, ring));
   return [...(continuing.length > 0 ? continuing : voters)].sort((a, b) => a.rank - b.rank)[0];
@@ -164,7 +173,7 @@ const silentAtMs = (voter: Voter, waitMs: number, votes: HeadVotes): number =>
   Math.max(voter.newHeadMs + waitTimes(votes).silenceMs, behindSinceMs(voter, votes) + waitMs);
 
 /**
- * Whether a voter is awaited for `loneMs`. With three or more origins, it is unless two others have a block that it lacks, and
+ * Rules 2 and 3. Whether a voter is awaited for `loneMs`, else for `lagMs`. With three or more origins, it is unless two others have a block that it lacks, and
  * more origins have no other block there. One alone may have invented its block while the chain paused.
  */
 const isAwaited = (voter: Voter, { groups }: Ballot, { connected }: HeadVotes): boolean => {
@@ -174,7 +183,7 @@ const isAwaited = (voter: Voter, { groups }: Ballot, { connected }: HeadVotes): 
   return connected.size > 2 && !isOutvoted;
 };
 
-/** Returns the time when a voter that lacks the next block loses its vote. */
+/** Rule 3. Returns the time when a voter that lacks the next block loses its vote. */
 const lateAtMs = (waitMs: number, { sinceMs }: Ballot, votes: HeadVotes): number => {
   const { lagMs, loneMs } = waitTimes(votes);
   if (waitMs === loneMs) {
@@ -184,7 +193,7 @@ const lateAtMs = (waitMs: number, { sinceMs }: Ballot, votes: HeadVotes): number
   return sinceMs + Math.min(lagMs, Math.max(MIN_LATE_MS, votes.servedMs - sinceMs + lagMs));
 };
 
-/** Returns the time when a voter that cannot be connected to loses its vote. */
+/** Rule 2. Returns the time when a voter that cannot be connected to loses its vote. */
 const unconnectedAtMs = ({ unconnectedMs = Number.POSITIVE_INFINITY }: Voter): number => unconnectedMs + MIN_WAIT_MS;
 
 /** The time when a voter loses its vote, if it has no new head until then. */
@@ -227,13 +236,13 @@ const decideAbove = (votes: HeadVotes, required: number, blocks: Groups): NextSt
   if (groups.length === 1 || largest + undecided.length >= required || decider === undefined) {
     return awaitEnd(ends, nowMs);
   }
-  // Origins that lag and go on may make a majority.
+  // Rule 4. Origins that lag and go on may make a majority.
   const others = [...connected].filter((name) => voters.every((voter) => voter.name !== name)).length;
   const isDecidable = largest + undecided.length + others >= requiredOrigins(votes.agree, voters.length + others);
   if (others > 0 && isDecidable && nowMs < sinceMs + loneMs) {
     return awaitEnd([...ends, { voter: decider, atMs: sinceMs + loneMs }], nowMs);
   }
-  return { kind: "one", voter: decider, isContradicted: true };
+  return { kind: "one", voter: decider };
 };
 
 /**
@@ -272,14 +281,20 @@ const decideNext = (votes: HeadVotes, required: number, agreed: AgreedBlock | un
   return agreed !== undefined && hasOthers ? decideBeside(votes, agreed) : { kind: "none" };
 };
 
-/** Returns the highest block that enough origins have, and what to do about the blocks above it. Pure. */
+/** Rule 5. Decides while no voter has the served head. One origin that is lower may only be behind: a machine of it lags. */
+const decideLost = ({ voters, ring, lostSinceMs, nowMs }: HeadVotes, agreed: AgreedBlock | undefined): NextStep => {
+  if (agreed === undefined || agreed.number >= ring.latest.number || lostSinceMs === undefined || voters.length < 2) {
+    return { kind: "none" };
+  }
+  const forMs = lostSinceMs + LOST_MS - nowMs;
+  return forMs > 0 ? { kind: "wait", forMs } : { kind: "back" };
+};
+
+/** Returns the highest block that enough origins have, and what to do next, by rules 1 to 5 (docs/architecture.md, Agreement). Pure. */
 export const decideHead = (votes: HeadVotes): HeadDecision => {
-  const { voters, agree, ring } = votes;
+  const { voters, agree } = votes;
   const required = requiredOrigins(agree, voters.length);
   const agreed = highestAgreed(votes, required);
-  const [voter] = voters;
-  if (required === 1 && voter !== undefined) {
-    return { required, agreed, next: { kind: "one", voter: deciderOf(voters, ring) ?? voter, isContradicted: false } };
-  }
-  return { required, agreed, next: decideNext(votes, required, agreed) };
+  const above = required === 1 ? undefined : decideNext(votes, required, agreed);
+  return { required, agreed, next: above === undefined || above.kind === "none" ? decideLost(votes, agreed) : above };
 };

@@ -6,9 +6,9 @@ import { blockScope, readBlock, readBlocks } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
 import type { CanonicalChain, Finality } from "./canonicalChain.ts";
+import { hasBlock } from "./chainPath.ts";
 import { loneWaitMs } from "./decideHead.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import { hasBlock } from "./servedHead.ts";
 
 export interface FinalityFollowerOptions extends Background {
   readonly clock: Clock;
@@ -120,7 +120,7 @@ class TagSupport {
 }
 
 /**
- * Reads safe and finalized blocks in the background: the highest that enough origins report at or above. If the operator has set a
+ * Rule 9. Reads safe and finalized blocks in the background: the highest that enough origins report at or above. If the operator has set a
  * finality depth, it reads only the block at that depth.
  */
 export class FinalityFollower {
@@ -134,7 +134,7 @@ export class FinalityFollower {
   }
 
   async read(): Promise<void> {
-    const { canonical, finality, leader, signal } = this.#options;
+    const { canonical, finality, source, signal } = this.#options;
     const { ring, heads } = canonical;
     if (!ring || !heads) {
       return;
@@ -143,7 +143,7 @@ export class FinalityFollower {
       await this.#readTags(canonical);
       return;
     }
-    const node = leader();
+    const node = source();
     const number = ring.latest.number - BigInt(finality.depth);
     if (node && heads.finalized === undefined && number >= 0n) {
       const block = (await readBlock(node, number, signal))?.block;

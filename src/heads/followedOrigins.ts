@@ -1,11 +1,18 @@
 import type { Clock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { hashAt, headOf, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import type { Voter } from "./decideHead.ts";
+import { isHeld, type Voter } from "./decideHead.ts";
 import type { HeadReporter } from "./headReporter.ts";
+
+/** A node's newest block. */
+export interface OfferedHead {
+  readonly node: UpstreamNode;
+  readonly head: SealedBlock;
+}
 
 /** One node's head, as far as it is known. */
 interface FollowedHead {
@@ -14,7 +21,7 @@ interface FollowedHead {
   /** Undefined while the node's head does not link to the ring. */
   chain: NodeChain | undefined;
   /** The node's head, if it does not link to the ring. */
-  detached: BlockId | undefined;
+  detached: SealedBlock | undefined;
   /** Time of the last change of the head, and of the last announcement of the head of `chain`. */
   newHeadMs: number;
   confirmedMs: number;
@@ -31,6 +38,8 @@ const MACHINES_DIFFER_MS = 5_000;
 /** Heads of a node are excluded after this number of contradicted blocks in a row. */
 const MAX_CONTRADICTIONS = 3;
 const EXCLUDED_MS = 300_000;
+
+const headHashesOf = ({ chains }: Voter): readonly Hash[] => chains.map((chain) => headOf(chain).hash);
 
 /** Returns the later of two times; undefined if one is. */
 const latest = (one: number | undefined, other: number | undefined): number | undefined =>
@@ -115,24 +124,25 @@ export class FollowedOrigins {
   }
 
   /** Records a head that does not link to the ring. */
-  recordDetached(node: UpstreamNode, head: BlockId): void {
-    this.#update(node, head, { chain: undefined, detached: { number: head.number, hash: head.hash } });
+  recordDetached(node: UpstreamNode, head: SealedBlock): void {
+    this.#update(node, head.block, { chain: undefined, detached: head });
   }
 
   /**
-   * Returns the nodes whose heads do not link to the ring, and the number of origins that decide about them.
+   * Returns the heads that do not link to the ring, and the number of origins that decide about them.
    * An origin that has lost its vote decides too, if it goes on.
    */
-  detached(ring: BlockRing): { readonly nodes: readonly UpstreamNode[]; readonly voters: number } {
+  detached(ring: BlockRing): { readonly heads: readonly OfferedHead[]; readonly voters: number } {
     const all = this.#voting();
     const voting = new Set(this.voters(ring).map(({ name }) => name));
     const isGoingOn = ({ node, newHeadMs }: FollowedHead): boolean =>
       newHeadMs > (this.#lagging.get(node.origin)?.sinceMs ?? Number.POSITIVE_INFINITY);
-    const nodes = all.filter(
-      (followed) => followed.detached !== undefined && (voting.has(followed.node.origin) || isGoingOn(followed)),
-    );
-    const voters = new Set([...voting, ...nodes.map(({ node }) => node.origin)]);
-    return { nodes: nodes.map(({ node }) => node), voters: voters.size };
+    const heads = all.flatMap((followed) => {
+      const { node, detached: head } = followed;
+      return head !== undefined && (voting.has(node.origin) || isGoingOn(followed)) ? [{ node, head }] : [];
+    });
+    const voters = new Set([...voting, ...heads.map(({ node }) => node.origin)]);
+    return { heads, voters: voters.size };
   }
 
   /** Applies a change of the ring to all chains. */
@@ -144,7 +154,7 @@ export class FollowedOrigins {
     }
   }
 
-  /** Counts the nodes that contradict a block that a majority agreed on, and excludes those that do so again and again. */
+  /** Rule 8. Counts the nodes that contradict a block that a majority agreed on, and excludes those that do so again and again. */
   excludeContradicting({ number, hash }: BlockId, ring: BlockRing): void {
     for (const followed of this.#voting()) {
       const own = followed.chain && hashAt(followed.chain, number, ring);
@@ -172,24 +182,16 @@ export class FollowedOrigins {
     this.#lagging.set(origin, { sinceMs: this.#options.clock.nowMs(), served: latest.hash });
   }
 
-  /** Returns the origins with a vote. */
+  /** Returns the origins with a vote. One that lags has its vote again with the served head, or, if no voter has that, with a voter's. */
   voters(ring: BlockRing): readonly Voter[] {
-    const voters = new Map<string, Voter & { readonly chains: NodeChain[] }>();
-    for (const followed of this.#voting()) {
-      const { node, rank, chain, newHeadMs } = followed;
-      const { origin: name } = node;
-      const chains = chain === undefined ? [] : [chain];
-      const other = voters.get(name);
-      const unconnectedMs = this.#unconnectedMs(followed);
-      voters.set(name, {
-        name,
-        rank: Math.min(rank, other?.rank ?? rank),
-        unconnectedMs: other === undefined ? unconnectedMs : latest(unconnectedMs, other.unconnectedMs),
-        newHeadMs: Math.max(newHeadMs, other?.newHeadMs ?? newHeadMs),
-        chains: [...(other?.chains ?? []), ...chains],
-      });
+    const all = this.#all();
+    const voting = all.filter((voter) => !this.#isLagging(voter, ring));
+    const heads = new Set(isHeld(voting, ring) ? [] : voting.flatMap(headHashesOf));
+    const voters = all.filter((voter) => voting.includes(voter) || headHashesOf(voter).some((hash) => heads.has(hash)));
+    for (const { name } of voters) {
+      this.#lagging.delete(name);
     }
-    return [...voters.values()].filter((voter) => !this.#isLagging(voter, ring));
+    return voters;
   }
 
   /** Returns the origins to which connections can be opened, with or without a vote. */
@@ -208,22 +210,13 @@ export class FollowedOrigins {
     return [...new Map(linked.toReversed().map(({ node }) => [node.origin, node])).values()];
   }
 
-  /** Returns the nodes of an origin whose heads count, the one with the highest head first. */
-  nodesOf(origin: string): readonly UpstreamNode[] {
-    const top = ({ chain }: FollowedHead): bigint => (chain === undefined ? -1n : headOf(chain).number);
-    return this.#voting()
-      .filter(({ node }) => node.origin === origin)
-      .sort((a, b) => Number(top(b) - top(a)))
-      .map(({ node }) => node);
-  }
-
   #update(node: UpstreamNode, head: BlockId, next: Pick<FollowedHead, "chain" | "detached">): void {
     const followed = this.#heads.get(node);
     if (followed === undefined) {
       return;
     }
     const nowMs = this.#options.clock.nowMs();
-    const known = followed.chain ? headOf(followed.chain) : followed.detached;
+    const known = followed.chain ? headOf(followed.chain) : followed.detached?.block;
     if (known?.hash !== head.hash) {
       followed.newHeadMs = nowMs;
     }
@@ -239,6 +232,26 @@ export class FollowedOrigins {
     return followed.unconnectedMs;
   }
 
+  /** Returns all origins whose heads count, with or without a vote. */
+  #all(): readonly Voter[] {
+    const voters = new Map<string, Voter>();
+    for (const followed of this.#voting()) {
+      const { node, rank, chain, newHeadMs } = followed;
+      const { origin: name } = node;
+      const chains = chain === undefined ? [] : [chain];
+      const other = voters.get(name);
+      const unconnectedMs = this.#unconnectedMs(followed);
+      voters.set(name, {
+        name,
+        rank: Math.min(rank, other?.rank ?? rank),
+        unconnectedMs: other === undefined ? unconnectedMs : latest(unconnectedMs, other.unconnectedMs),
+        newHeadMs: Math.max(newHeadMs, other?.newHeadMs ?? newHeadMs),
+        chains: [...(other?.chains ?? []), ...chains],
+      });
+    }
+    return [...voters.values()];
+  }
+
   /** The nodes whose heads count. Of a node's state, only another chain and an unknown one matter. */
   #voting(): readonly FollowedHead[] {
     return [...this.#heads.values()].filter(
@@ -247,7 +260,7 @@ export class FollowedOrigins {
     );
   }
 
-  /** An origin that lags has a vote again once it has a new served head, or announces a block above or in place of it. */
+  /** Rule 3. An origin that lags has a vote again once it has a new served head, or announces a block above or in place of it. */
   #isLagging({ name, chains, newHeadMs }: Voter, ring: BlockRing): boolean {
     const lost = this.#lagging.get(name);
     if (lost === undefined) {
@@ -259,11 +272,7 @@ export class FollowedOrigins {
     const isNew = newHeadMs > lost.sinceMs;
     const contradicts = chains.some(({ base, blocks }) => blocks.length > 0 && base.number < latest.number);
     const isAbove = chains.some((chain) => headOf(chain).number > latest.number);
-    const isBack = hasServedHead || (isNew && (contradicts || isAbove));
-    if (isBack) {
-      this.#lagging.delete(name);
-    }
-    return !isBack;
+    return !(hasServedHead || (isNew && (contradicts || isAbove)));
   }
 
   #exclude(followed: FollowedHead): void {

@@ -1,86 +1,65 @@
-import type { Hash } from "../ethereum/hex.ts";
 import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { headOf, type NodeChain, sealedBlocksOf } from "./announcedBlocks.ts";
+import { hashAt, headOf, type NodeChain, sealedBlocksOf } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
+import type { ChainPath } from "./chainPath.ts";
 import { ChainRecorder } from "./chainRecorder.ts";
-import {
-  type AgreedBlock,
-  decideHead,
-  type HeadDecision,
-  lagWaitMs,
-  type NextStep,
-  requiredOrigins,
-} from "./decideHead.ts";
-import { FollowedOrigins } from "./followedOrigins.ts";
+import { type AgreedBlock, decideHead, isHeld, requiredOrigins, type Voter } from "./decideHead.ts";
+import { FollowedOrigins, type OfferedHead } from "./followedOrigins.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import type { OfferedHead } from "./unlinkedHeads.ts";
 import { DetachedHeads, type DetachedHeadsOptions, FirstHeads } from "./unlinkedHeads.ts";
 
-export interface HeadAgreementOptions extends DetachedHeadsOptions {
-  readonly reporter: Pick<HeadReporter, "onContradiction" | "onExcluded">;
+export interface HeadAgreementOptions extends Omit<DetachedHeadsOptions, "serve" | "lostSinceMs"> {
+  readonly reporter: Pick<HeadReporter, "onContradiction" | "onExcluded" | "onWithdrawn">;
 }
-
-type OneDecides = Extract<NextStep, { readonly kind: "one" }>;
-
-/** An origin that decides about the head, while its blocks are read. */
-interface WaitingDecider {
-  readonly name: string;
-  /** The served head that its head replaces or extends. */
-  readonly above: Hash;
-  readonly sinceMs: number;
-  isRead: boolean;
-}
-
-/** Returns the newest block of a chain. */
-const sealedHeadOf = ({ base, blocks }: NodeChain, ring: BlockRing): SealedBlock | undefined =>
-  blocks.at(-1) ?? sealedBlocksOf(ring, base.number)[0];
 
 /** Delay before the next decision after a failed one. */
 const RETRY_MS = 1_000;
-/** Least time for reads of the deciding origin's blocks. */
-const MIN_READ_MS = 1_000;
 /** Agreed blocks are served one after the other if origins lost their votes. */
 const MAX_STEPS = 16;
 
-/**
- * Serves the highest block that enough origins have. While only one origin has a vote, or origins contradict each other
- * without a majority, HeadSelection decides about the heads of one origin.
- */
+/** Serves the head that decideHead finds, and links the heads of all nodes for it. */
 export class HeadAgreement {
   readonly #options: HeadAgreementOptions;
   readonly #origins: FollowedOrigins;
   readonly #chains: ChainRecorder;
   readonly #detached: DetachedHeads;
-  readonly #isShared: boolean;
   readonly #first: FirstHeads;
   #waiting: AbortController | undefined;
   /** Reads of heads that may be served. */
   readonly #reads = new Set<Promise<void>>();
   #isSearching = false;
-  #decider: WaitingDecider | undefined;
   #isContradicted = false;
   #served: string | undefined;
   #servedMs = 0;
+  #lostSinceMs: number | undefined;
   #resumedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: HeadAgreementOptions) {
     this.#options = options;
     this.#origins = new FollowedOrigins(options);
-    this.#chains = new ChainRecorder(options, this.#origins);
-    this.#detached = new DetachedHeads(options, this.#origins);
-    this.#first = new FirstHeads(options, (offered, served) => this.#recordAll(offered, served));
-    this.#isShared = options.agree !== 1 && new Set(options.nodes.map(({ origin }) => origin)).size > 1;
+    const unlinked: DetachedHeadsOptions = {
+      ...options,
+      serve: (path, base) => this.#serve(path, base),
+      lostSinceMs: () => this.#lostSinceMs,
+    };
+    this.#chains = new ChainRecorder(unlinked, this.#origins);
+    this.#detached = new DetachedHeads(unlinked, this.#origins);
+    this.#first = new FirstHeads(unlinked, (offered) => this.#recordAll(offered));
+  }
+
+  /** The first node, in the order of preference, that has the served head. If none has it, the first one. */
+  get source(): UpstreamNode | undefined {
+    const { nodes, canonical } = this.#options;
+    const { ring } = canonical;
+    const identified = ring === undefined ? [] : nodes.filter(({ identity }) => identity.isIdentified);
+    return identified.find((node) => hasServed(this.#origins.chainOf(node), ring)) ?? identified[0];
   }
 
   /** One node of each origin that can be connected to, and how many of them must report a block as safe or final. */
   get reporters(): { readonly nodes: readonly UpstreamNode[]; readonly required: number } {
-    const { canonical, selection, agree } = this.#options;
-    const { leader } = selection;
-    const nodes = this.#isShared && canonical.ring !== undefined ? this.#origins.reporters() : [];
-    return nodes.length > 0 || leader === undefined
-      ? { nodes, required: requiredOrigins(agree, nodes.length) }
-      : { nodes: [leader], required: 1 };
+    const nodes = this.#origins.reporters();
+    return { nodes, required: requiredOrigins("auto", nodes.length) };
   }
 
   /** Whether the heads of a node do not count. */
@@ -111,11 +90,7 @@ export class HeadAgreement {
    * Returns false if the block does not link to the ring.
    */
   async offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
-    const { canonical, selection } = this.#options;
-    if (!this.#isShared) {
-      return selection.offerHead(node, head);
-    }
-    if (canonical.ring === undefined) {
+    if (this.#options.canonical.ring === undefined) {
       await this.#first.offer(node, head);
       return true;
     }
@@ -123,19 +98,19 @@ export class HeadAgreement {
       return true;
     }
     const isLinked = await this.#chains.record(node, head);
-    this.#serveAgreed({ node, head });
+    this.#serveAgreed();
     return isLinked;
   }
 
   /** Records heads that were read at once. Each of their origins has a vote from now on. */
-  #recordAll(offered: readonly OfferedHead[], served?: OfferedHead): void {
+  #recordAll(offered: readonly OfferedHead[]): void {
     for (const { node } of offered) {
       this.#origins.expect(node);
     }
     for (const { node, head } of offered) {
       this.#read(async () => {
         await this.#chains.record(node, head);
-        this.#serveAgreed(served);
+        this.#serveAgreed();
       });
     }
   }
@@ -149,49 +124,47 @@ export class HeadAgreement {
     this.#reads.add(reading);
   }
 
-  /** Serves the block that enough origins have. `offered` was just announced. */
-  #serveAgreed(offered?: OfferedHead): void {
+  /** Serves the block that enough origins have. */
+  #serveAgreed(): void {
     this.#waiting?.abort();
     for (let step = 0; step < MAX_STEPS; step++) {
       const { ring } = this.#options.canonical;
       if (ring === undefined) {
         return;
       }
+      const voters = this.#origins.voters(ring);
+      this.#watchServed(ring, voters);
       this.#serveDetached(ring);
-      if (!this.#decide(ring, offered)) {
+      if (!this.#decide(ring, voters)) {
         return;
       }
     }
   }
 
-  #decisionAbout(ring: BlockRing): HeadDecision {
-    const { agree, blockTimeMs, clock } = this.#options;
-    return decideHead({
-      ...{
-        ring,
-        voters: this.#origins.voters(ring),
-        connected: this.#origins.connected(),
-        agree,
-        blockTimeMs: blockTimeMs(),
-        nowMs: clock.nowMs(),
-        servedMs: this.#servedMs,
-      },
-      seenMs: (hash) => Math.max(this.#chains.seenMs(hash) ?? this.#servedMs, this.#resumedMs),
-    });
+  /** Notes since when the head is served, and since when no origin with a vote has it. */
+  #watchServed({ latest }: BlockRing, voters: readonly Voter[]): void {
+    const { clock, canonical } = this.#options;
+    if (this.#served !== latest.hash) {
+      this.#served = latest.hash;
+      this.#servedMs = clock.nowMs();
+      this.#lostSinceMs = undefined;
+    }
+    const isLost = canonical.ring !== undefined && !isHeld(voters, canonical.ring);
+    this.#lostSinceMs = isLost ? (this.#lostSinceMs ?? clock.nowMs()) : undefined;
   }
 
   /** Decides once. Returns whether to decide again. */
-  #decide(ring: BlockRing, offered: OfferedHead | undefined): boolean {
-    const { canonical, clock } = this.#options;
-    if (this.#served !== ring.latest.hash) {
-      this.#served = ring.latest.hash;
-      this.#servedMs = clock.nowMs();
+  #decide(ring: BlockRing, voters: readonly Voter[]): boolean {
+    const { canonical, agree, blockTimeMs, clock } = this.#options;
+    const { required, agreed, next } = decideHead({
+      ...{ ring, voters, connected: this.#origins.connected(), agree, blockTimeMs: blockTimeMs() },
+      ...{ nowMs: clock.nowMs(), servedMs: this.#servedMs, lostSinceMs: this.#lostSinceMs },
+      seenMs: (hash) => Math.max(this.#chains.seenMs(hash) ?? this.#servedMs, this.#resumedMs),
+    });
+    if (agreed !== undefined && this.#isNew(agreed, ring)) {
+      return this.#serveBlock(agreed, required > 1, ring);
     }
-    const { required, agreed, next } = this.#decisionAbout(ring);
-    if (agreed !== undefined && required > 1 && this.#isNew(agreed, ring)) {
-      return this.#serve(agreed, ring);
-    }
-    this.#setContradicted((next.kind === "one" || next.kind === "wait") && next.isContradicted === true);
+    this.#setContradicted(next.kind === "one" || (next.kind === "wait" && next.isContradicted === true));
     if (required > 1 && agreed?.hash === ring.latest.hash) {
       canonical.setAgreed();
     }
@@ -202,7 +175,9 @@ export class HeadAgreement {
         }
         return true;
       case "one":
-        return this.#serveOne(next, ring, offered);
+        return this.#serveOne(next.voter, ring);
+      case "back":
+        return agreed !== undefined && this.#serveBack(agreed, required > 1, ring);
       case "wait":
         this.#waitFor(next.forMs);
         return false;
@@ -215,98 +190,45 @@ export class HeadAgreement {
     return number > ring.latest.number || ring.at(number)?.hash !== hash;
   }
 
-  #serve({ number, chain }: AgreedBlock, ring: BlockRing): boolean {
-    const { canonical, selection } = this.#options;
+  #serveBlock({ number, chain }: AgreedBlock, isAgreed: boolean, ring: BlockRing): boolean {
     const blocks = chain.blocks.slice(0, Number(number - chain.base.number));
-    const [node] = this.#options.nodes.filter((each) => this.#origins.chainOf(each) === chain);
-    if (node === undefined || !selection.serve(node, { blocks, joined: true, isAgreed: true }, ring)) {
-      return false;
-    }
-    this.#afterServed(ring);
-    const { ring: served } = canonical;
-    if (served !== undefined) {
+    const isServed = this.#serve({ blocks, joined: true, isAgreed }, ring);
+    const { ring: served } = this.#options.canonical;
+    if (isServed && isAgreed && served !== undefined) {
       this.#origins.excludeContradicting(served.latest, served);
     }
-    return true;
+    return isServed;
   }
 
-  /** Lets one origin's head be served on its word alone. Returns whether to decide again. */
-  #serveOne({ voter, isContradicted }: OneDecides, ring: BlockRing, offered: OfferedHead | undefined): boolean {
-    const { selection } = this.#options;
-    const { name } = voter;
-    const [node] = this.#origins.nodesOf(name);
-    const chain = node && this.#origins.chainOf(node);
-    if (node === undefined) {
-      return false;
-    }
-    if (chain !== undefined && chain.blocks.length > 0 && headOf(chain).number > ring.latest.number) {
-      const isServed = selection.serve(node, { blocks: chain.blocks, joined: true }, ring);
-      this.#afterServed(ring);
-      return isServed;
-    }
-    const isOfferedByIt = offered?.node.origin === name;
-    const head = isOfferedByIt ? offered.head : chain && sealedHeadOf(chain, ring);
-    if (head === undefined || head.block.hash === ring.latest.hash) {
-      return false;
-    }
-    const decider = this.#deciderOf(name, ring);
-    if (isContradicted && this.#isLate(decider)) {
-      this.#origins.setLagging(name, ring);
-      return true;
-    }
-    // A head that does not link to the ring is being read already.
-    if (!decider.isRead && (chain !== undefined || !this.#isSearching)) {
-      this.#readOne({ node: isOfferedByIt ? offered.node : node, head }, ring, decider);
-    }
-    return false;
+  /** Serves the head of one of the origins that contradict each other. Returns whether it is new. */
+  #serveOne({ chains }: Voter, ring: BlockRing): boolean {
+    const going = chains.filter(({ blocks }) => blocks.length > 0);
+    const highest = going.toSorted((a, b) => Number(headOf(b).number - headOf(a).number));
+    const chain = highest.find((each) => hasServed(each, ring)) ?? highest[0];
+    return chain !== undefined && this.#serve({ blocks: chain.blocks, joined: true }, ring);
   }
 
-  /** Returns the state of an origin that decides about the head above the ring. */
-  #deciderOf(name: string, { latest }: BlockRing): WaitingDecider {
-    if (this.#decider?.name !== name || this.#decider.above !== latest.hash) {
-      this.#decider = { name, above: latest.hash, sinceMs: this.#options.clock.nowMs(), isRead: false };
-    }
-    return this.#decider;
+  /** Moves the served head back to a block of the ring. */
+  #serveBack({ number }: AgreedBlock, isAgreed: boolean, ring: BlockRing): boolean {
+    this.#options.reporter.onWithdrawn(ring.latest);
+    return this.#serve({ blocks: sealedBlocksOf(ring, number), joined: true, isAgreed }, ring);
   }
 
-  /** Whether the head of a decider could not be served in its time. If not, the decision is made again after that time. */
-  #isLate({ sinceMs }: WaitingDecider): boolean {
-    const { clock, blockTimeMs } = this.#options;
-    const waitMs = Math.max(this.#servedMs + lagWaitMs(blockTimeMs()), sinceMs + MIN_READ_MS) - clock.nowMs();
-    if (waitMs > 0) {
-      this.#waitFor(waitMs);
+  /** Serves the blocks of a path. Returns false if `before`, the ring that the path was found for, was replaced. */
+  #serve(path: ChainPath, before: BlockRing | undefined): boolean {
+    const { canonical, identity } = this.#options;
+    const [lowest] = path.blocks;
+    const genesis = lowest?.block.number === 0n ? lowest.block.hash : path.genesis;
+    // The reset comes first, so that listeners to the new head already use the new chain's cache keys.
+    if (genesis !== undefined && canonical.ring === before) {
+      identity.reset(genesis);
     }
-    return waitMs <= 0;
-  }
-
-  /** Reads the blocks of a decider, and serves its head if it decides still. */
-  #readOne({ node, head }: OfferedHead, ring: BlockRing, decider: WaitingDecider): void {
-    const { canonical, selection } = this.#options;
-    const decides = (): boolean => {
-      const { next } = this.#decisionAbout(canonical.ring ?? ring);
-      return this.#decider === decider && next.kind === "one" && next.voter.name === decider.name;
-    };
-    decider.isRead = true;
-    this.#read(async () => {
-      try {
-        await selection.offerHead(node, head, { origin: decider.name, decides });
-      } finally {
-        decider.isRead = false;
-      }
-      if (this.#afterServed(ring)) {
-        this.#serveAgreed();
-      }
-    });
-  }
-
-  /** Returns whether the ring changed. */
-  #afterServed(before: BlockRing): boolean {
-    const { ring } = this.#options.canonical;
-    if (ring === undefined || ring === before) {
-      return false;
+    const isServed = canonical.extend(before, path);
+    const { ring } = canonical;
+    if (isServed && before !== undefined && ring !== undefined) {
+      this.#origins.rejoin(before, ring);
     }
-    this.#origins.rejoin(before, ring);
-    return true;
+    return isServed;
   }
 
   /** Looks for a head that enough origins have and that does not link to the ring, and serves it. */
@@ -316,11 +238,12 @@ export class HeadAgreement {
     }
     this.#isSearching = true;
     this.#read(async () => {
-      const known = await this.#detached.serve(ring).finally(() => {
+      const isServed = await this.#detached.serve(ring).finally(() => {
         this.#isSearching = false;
       });
-      this.#afterServed(ring);
-      this.#recordAll(known);
+      if (isServed) {
+        this.#recordAll(this.#origins.detached(ring).heads);
+      }
       this.#serveAgreed();
     });
   }
@@ -345,3 +268,7 @@ export class HeadAgreement {
     }
   }
 }
+
+/** Whether a chain has the served head. */
+const hasServed = (chain: NodeChain | undefined, ring: BlockRing | undefined): boolean =>
+  chain !== undefined && ring !== undefined && hashAt(chain, ring.latest.number, ring) === ring.latest.hash;

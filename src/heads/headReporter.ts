@@ -84,21 +84,9 @@ export class HeadReporter {
     this.#log.warn(fields, "the WebSocket of the node cannot be connected: its heads are polled");
   }
 
-  onBelowRing({ name }: UpstreamNode): void {
-    this.#log.warn({ chain: this.#chain, node: name }, "node is far below the served head");
-  }
-
-  onRejected({ name }: UpstreamNode, { number, hash }: BlockId): void {
-    const chain = this.#chain;
-    this.#log.debug(
-      { chain, node: name, number: `${number}`, hash },
-      "node's head is not served: no evidence confirms it",
-    );
-  }
-
   onWithdrawn({ number, hash }: BlockId): void {
     const fields = { chain: this.#chain, number: `${number}`, hash };
-    this.#log.warn(fields, "served head is withdrawn: its node does not have it any more");
+    this.#log.warn(fields, "served head is withdrawn: no node has it any more");
   }
 
   onContradiction(isContradicted: boolean): void {

@@ -17,7 +17,6 @@ import { FollowedNode, type HeadPush } from "./followedNode.ts";
 import { HeadAgreement } from "./headAgreement.ts";
 import { HeadListeners } from "./headListeners.ts";
 import { HeadReporter } from "./headReporter.ts";
-import { HeadSelection } from "./headSelection.ts";
 import { HeadActivity, IdleHeads } from "./idleHeads.ts";
 import { IDLE_STEP_MS, measuredBlockTimeMs, needsEachBlock } from "./pollSchedule.ts";
 
@@ -32,7 +31,7 @@ export interface HeadTrackerOptions {
   readonly hasFeed?: boolean;
   /** All nodes of the chain, in the order of preference. */
   readonly nodes: readonly UpstreamNode[];
-  readonly identity: Pick<ChainIdentity, "verify" | "applyIdentity" | "reset">;
+  readonly identity: Pick<ChainIdentity, "verify" | "recheck" | "reset">;
   readonly clock?: Clock;
 }
 
@@ -40,7 +39,7 @@ export interface HeadTrackerOptions {
 const CATCH_UP_MS = 2_000;
 
 /**
- * The heads of one chain, read from all its nodes. Connects the parts that follow a chain: its nodes, the selection of the head, the canonical chain, and the listeners. It runs until
+ * The heads of one chain, read from all its nodes. Connects the parts that follow a chain: its nodes, their agreement, the canonical chain, and the listeners. It runs until
  * the signal is aborted.
  */
 export class HeadTracker {
@@ -51,7 +50,6 @@ export class HeadTracker {
   readonly #listeners: HeadListeners;
   readonly #reporter: HeadReporter;
   readonly #canonical: CanonicalChain;
-  readonly #selection: HeadSelection;
   readonly #agreement: HeadAgreement;
   readonly #followed: FollowedNode[] = [];
   #isNative = false;
@@ -81,20 +79,11 @@ export class HeadTracker {
     this.#listeners = listeners;
     this.#reporter = reporter;
     this.#canonical = canonical;
-    this.#selection = new HeadSelection({
-      canonical,
-      clock,
-      signal,
-      identity,
-      nodes,
-      reporter,
-    });
     this.#agreement = new HeadAgreement({
       canonical,
       clock,
       signal,
       identity,
-      selection: this.#selection,
       agree: options.agree ?? "auto",
       nodes: options.nodes,
       blockTimeMs: () => this.blockTimeMs,
@@ -118,11 +107,6 @@ export class HeadTracker {
 
   get blockTimeMs(): number {
     return this.#options.blockTimeMs ?? measuredBlockTimeMs(this.#canonical.heads);
-  }
-
-  /** The name of the node whose head is served. */
-  get leader(): string | undefined {
-    return this.#selection.leader?.name;
   }
 
   /** Whether the heads of a node do not count, because it contradicted a majority several times in a row. */
@@ -220,7 +204,7 @@ export class HeadTracker {
     this.#activity.wake();
   }
 
-  /** Whether clients read each new block in full. Then the polls of the leader do. */
+  /** Whether clients read each new block in full. Then the polls of one node do. */
   setReadInFull(isReadInFull: () => boolean): void {
     this.#isReadInFull = isReadInFull;
   }
@@ -238,7 +222,7 @@ export class HeadTracker {
         hasFeed: this.#hasFeed,
       }),
       offerHead: (from, head) => this.#offerHead(from, head),
-      isReadInFull: ({ name }) => name === this.leader && this.#isReadInFull(),
+      isReadInFull: ({ name }) => name === this.#agreement.source?.name && this.#isReadInFull(),
       onPolled: () => this.#reporter.onPolled(this.newest),
       reporter: this.#reporter,
     });
@@ -262,11 +246,11 @@ export class HeadTracker {
       pause: (forMs: number) => activity.pause(forMs),
       signal: this.#signal,
       isIdle: () => activity.isIdle,
-      leader: () => this.#selection.leader,
+      source: () => this.#agreement.source,
     };
     const reporters = () => this.#agreement.reporters;
     const others = () =>
-      this.#followed.flatMap(({ node }) => (node.available && node.name !== this.leader ? [node] : []));
+      this.#followed.flatMap(({ node }) => (node.available && node !== this.#agreement.source ? [node] : []));
     // A ring that grows below would be read for again.
     const isBusy = () => this.#catchingUp !== undefined;
     const nowMs = () => this.#clock.nowMs();

@@ -1,29 +1,17 @@
 import type { Clock } from "../core/clock.ts";
 import type { BlockId, RingBlock } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import { BackOff } from "../nodes/backOff.ts";
 import type { SealedBlock } from "../nodes/blockReads.ts";
-import { readBlock, readLinked } from "../nodes/blockReads.ts";
+import { headScope, readBlock, readBlocks, readLinked } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { trueCopyOf, untilWrong } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
-import { type Agree, loneWaitMs, requiredOrigins } from "./decideHead.ts";
-import type { FollowedOrigins } from "./followedOrigins.ts";
-import type { HeadSelection } from "./headSelection.ts";
-import { hasBlock } from "./servedHead.ts";
-
-/** A node's newest block. */
-export interface OfferedHead {
-  readonly node: UpstreamNode;
-  readonly head: SealedBlock;
-}
-
-/** Reads a node's newest block. Returns undefined if the node does not answer. */
-const readOffered = (node: UpstreamNode, signal: AbortSignal): Promise<OfferedHead | undefined> =>
-  readBlock(node, "latest", signal).then(
-    (head) => head && { node, head },
-    () => undefined,
-  );
+import { type ChainPath, hasBlock, MAX_GAP_BLOCKS } from "./chainPath.ts";
+import { type Agree, LOST_MS, loneWaitMs, requiredOrigins } from "./decideHead.ts";
+import type { FollowedOrigins, OfferedHead } from "./followedOrigins.ts";
 
 const isSameBlock = (one: BlockId, other: BlockId): boolean => one.number === other.number && one.hash === other.hash;
 
@@ -79,7 +67,8 @@ export interface FirstHeadsOptions {
   /** All nodes of the chain, the preferred ones first. */
   readonly nodes: readonly UpstreamNode[];
   readonly canonical: CanonicalChain;
-  readonly selection: HeadSelection;
+  /** Serves blocks. Returns false if `base`, the ring that they were found for, was replaced. */
+  readonly serve: (path: ChainPath, base: BlockRing | undefined) => boolean;
 }
 
 /** The first heads of all origins are awaited for this time, and then the blocks that some have below their heads. */
@@ -104,10 +93,11 @@ export class FirstHeads {
 
   /** Collects the first head of each node. Serves one when all have reported, or after FIRST_HEADS_MS. */
   async offer(node: UpstreamNode, head: SealedBlock): Promise<void> {
-    const { clock, nodes } = this.#options;
+    const { clock, nodes, agree } = this.#options;
     this.#heads.set(node, head);
     this.#firstMs ??= clock.nowMs();
-    const isMissing = nodes.some((other) => !this.#heads.has(other) && other.identity.fault === undefined);
+    const isMissing =
+      agree !== 1 && nodes.some((other) => !this.#heads.has(other) && other.identity.fault === undefined);
     if (!isMissing) {
       await this.#serve();
     } else if (this.#waiting === undefined) {
@@ -129,16 +119,16 @@ export class FirstHeads {
 
   /** Whether one origin alone has reported, and two others that can be connected to may report yet. */
   #isLone(offered: readonly OfferedHead[]): boolean {
-    const others = this.#options.nodes.filter(
+    const { nodes, agree } = this.#options;
+    const others = nodes.filter(
       ({ isConnectable, identity }) => isConnectable && identity.fault?.kind !== "wrongChain",
     );
-    return (
-      new Set(offered.map(({ node }) => node.origin)).size === 1 && new Set(others.map(({ origin }) => origin)).size > 2
-    );
+    const origins = new Set(offered.map(({ node }) => node.origin));
+    return agree !== 1 && origins.size === 1 && new Set(others.map(({ origin }) => origin)).size > 2;
   }
 
   async #serve(): Promise<void> {
-    const { canonical, selection, agree, clock, nodes, signal } = this.#options;
+    const { canonical, agree, clock, nodes, signal } = this.#options;
     const offered = nodes.flatMap((node) => {
       const head = this.#heads.get(node);
       return node.identity.isIdentified && head !== undefined ? [{ node, head }] : [];
@@ -157,30 +147,55 @@ export class FirstHeads {
     const origins = new Set(offered.map(({ node }) => node.origin));
     const late = new AbortController();
     void clock.sleep(FIRST_HEADS_MS, AbortSignal.any([signal, late.signal])).then(() => late.abort());
-    const agreed = await findAgreedHead(offered, requiredOrigins(agree, origins.size), late.signal);
+    const required = requiredOrigins(agree, origins.size);
+    const agreed = await findAgreedHead(offered, required, late.signal);
     late.abort();
     const first = agreed ?? offered[0];
     if (first === undefined || canonical.ring !== undefined) {
       return;
     }
-    if (agreed !== undefined && origins.size > 1) {
-      selection.serve(first.node, { blocks: [first.head], joined: true, isAgreed: true }, undefined);
-    } else {
-      await selection.offerHead(first.node, first.head);
-    }
+    this.#options.serve(
+      { blocks: [first.head], joined: false, isAgreed: agreed !== undefined && required > 1 },
+      undefined,
+    );
     this.#onServed(offered, first);
   }
 }
 
-export interface DetachedHeadsOptions extends FirstHeadsOptions {
-  readonly identity: Pick<ChainIdentity, "verify">;
-  readonly blockTimeMs: () => number;
+/** What a node has of the served chain. */
+interface HeadEvidence {
+  /** The node has the served head, so that it is of this chain. */
+  readonly hasServed: boolean;
+  /** The node has a block halfway to its head. A node that is ahead has one. The node of an invented head does not. */
+  readonly hasBlockBetween: boolean;
 }
 
-/** Period of the search for a block that enough origins have. */
-const PERIOD_MS = 1_000;
-/** The period while these origins lag behind the ring. */
-const BEHIND_PERIOD_MS = 10_000;
+/** Reads the evidence in one batch, so that one machine behind a load balancer answers all of it. */
+const readEvidence = async (
+  { node, head }: OfferedHead,
+  { latest }: BlockRing,
+  signal: AbortSignal,
+): Promise<HeadEvidence> => {
+  const middle = (latest.number + head.block.number) / 2n;
+  const [served, between] = await readBlocks(node, [latest.number, middle], headScope(signal));
+  if (served instanceof NodeError) {
+    throw served;
+  }
+  return {
+    hasServed: served?.block.hash === latest.hash,
+    hasBlockBetween: between !== undefined && !(between instanceof NodeError) && between.block.number === middle,
+  };
+};
+
+export interface DetachedHeadsOptions extends FirstHeadsOptions {
+  readonly identity: Pick<ChainIdentity, "verify" | "recheck" | "reset">;
+  readonly blockTimeMs: () => number;
+  /** Time since which no origin with a vote has the served head; undefined if one has it. */
+  readonly lostSinceMs: () => number | undefined;
+}
+
+/** The search for a block that enough origins have is repeated ever more seldom. */
+const SEARCHES = { failures: 1, openMs: 1_000, maxOpenMs: 10_000 };
 /** A block of this age is the newest one of a chain. An origin that synchronises has older ones. */
 const FRESH_SECONDS = 30;
 const FRESH_BLOCKS = 3;
@@ -188,82 +203,108 @@ const FRESH_BLOCKS = 3;
 const MAX_PATH_BLOCKS = 300n;
 /** A node that does not answer holds the served head for this time: the head would go back for one failed request. */
 const UNANSWERED_MS = 60_000;
+/** A sole origin below the ring synchronises, unless the ring is as young as this: then its first head may have been wrong. */
+const YOUNG_RING_MS = 60_000;
 
-/** Serves a head that enough origins have although it does not link to the ring. */
+/** Rule 7. Serves a head that enough origins have although it does not link to the ring. A new ring begins with it. */
 export class DetachedHeads {
   readonly #options: DetachedHeadsOptions;
   readonly #origins: FollowedOrigins;
-  #nextMs = Number.NEGATIVE_INFINITY;
+  readonly #searches: BackOff;
+  /** Time when the ring began. */
+  #beganMs: number;
+  /** That of the options, at the last search. */
+  #lostSinceMs: number | undefined;
   /** Time since which a node has not answered whether a lower head is an ancestor of the served one. */
   #unansweredMs: number | undefined;
 
   constructor(options: DetachedHeadsOptions, origins: FollowedOrigins) {
     this.#options = options;
     this.#origins = origins;
+    this.#beganMs = options.clock.nowMs();
+    this.#searches = new BackOff({ ...SEARCHES, nowMs: () => options.clock.nowMs() });
   }
 
-  /** Whether enough origins have heads that do not link to the ring, and they were not read lately. */
+  /** Whether enough origins have heads that do not link to the ring, and a search for one of them is due. */
   isDue(ring: BlockRing): boolean {
-    return this.#options.clock.nowMs() >= this.#nextMs && this.#required(ring) !== undefined;
+    const isWanted = this.#required(ring) !== undefined;
+    const lostSinceMs = this.#options.lostSinceMs();
+    if (lostSinceMs !== this.#lostSinceMs || (!isWanted && this.#searches.available)) {
+      this.#searches.reset();
+    }
+    this.#lostSinceMs = lostSinceMs;
+    return isWanted && this.#searches.available;
   }
 
-  /** Returns the heads that were read if one of them was served. */
-  async serve(ring: BlockRing): Promise<readonly OfferedHead[]> {
+  /** Returns whether a head was served. */
+  async serve(ring: BlockRing): Promise<boolean> {
+    this.#searches.begin();
+    let isServed = false;
     try {
-      return await this.#serve(ring);
+      isServed = await this.#serve(ring);
+      return isServed;
     } finally {
-      this.#nextMs = Math.max(this.#nextMs, this.#options.clock.nowMs() + PERIOD_MS);
+      // If the ring changed during the search, it is repeated at once.
+      if (isServed || this.#options.canonical.ring !== ring) {
+        this.#searches.reset();
+      } else {
+        this.#searches.failed();
+      }
     }
   }
 
   /** Returns how many origins must have a head that does not link to the ring. Undefined if fewer have one. */
   #required(ring: BlockRing): number | undefined {
-    const { nodes, voters } = this.#origins.detached(ring);
+    const { heads, voters } = this.#origins.detached(ring);
     const required = requiredOrigins(this.#options.agree, voters);
-    return new Set(nodes.map(({ origin }) => origin)).size < required ? undefined : required;
+    return new Set(heads.map(({ node }) => node.origin)).size < required ? undefined : required;
   }
 
-  async #serve(ring: BlockRing): Promise<readonly OfferedHead[]> {
-    const { canonical, selection, identity, clock, signal } = this.#options;
-    const { nodes } = this.#origins.detached(ring);
+  async #serve(ring: BlockRing): Promise<boolean> {
+    const { canonical, identity, clock, signal, serve } = this.#options;
+    const { heads } = this.#origins.detached(ring);
     const required = this.#required(ring);
-    if (required === undefined) {
-      return [];
+    const agreed = required === undefined ? undefined : await findAgreedHead(heads, required, signal);
+    if (required === undefined || agreed === undefined) {
+      return false;
     }
+    const evidence = required === 1 ? await readEvidence(agreed, ring, signal) : undefined;
+    // Only another node of this chain has the served head.
+    const outcome = evidence?.hasServed === true ? undefined : await identity.verify(agreed.node);
+    const genesis = outcome?.kind === "reset" ? outcome.genesis : undefined;
+    const isOther = outcome?.kind === "other" || outcome?.kind === "unknown";
+    const isShown = evidence === undefined || this.#isShownAlone(agreed, evidence, ring);
+    const isServed = genesis !== undefined || (isShown && !(await this.#isBehind(agreed.head.block, ring, heads)));
     // The votes may have changed while nodes were read.
-    const decides = (): boolean => canonical.ring === ring && this.#required(ring) === required;
-    const offered = await Promise.all(nodes.map((node) => readOffered(node, signal)));
-    const known = offered.filter((each) => each !== undefined);
-    const [only] = known;
-    if (required === 1) {
-      const isServed =
-        only !== undefined && (await selection.offerHead(only.node, only.head, { origin: only.node.origin, decides }));
-      return isServed && canonical.ring !== ring ? known : [];
+    if (isOther || !isServed || canonical.ring !== ring || this.#required(ring) !== required) {
+      return false;
     }
-    const agreed = await findAgreedHead(known, required, signal);
-    if (agreed === undefined) {
-      return [];
+    this.#beganMs = clock.nowMs();
+    return serve({ blocks: [agreed.head], joined: false, isAgreed: required > 1, genesis }, ring);
+  }
+
+  /** Whether one origin's word suffices: its chain goes on far above the served head, or the served head is lost. */
+  #isShownAlone({ head }: OfferedHead, { hasServed, hasBlockBetween }: HeadEvidence, ring: BlockRing): boolean {
+    const { clock, lostSinceMs } = this.#options;
+    const { number } = head.block;
+    if (hasServed) {
+      return hasBlockBetween && number - ring.latest.number > MAX_GAP_BLOCKS;
     }
-    if (await this.#isBehind(agreed.head.block, ring, nodes)) {
-      this.#nextMs = clock.nowMs() + BEHIND_PERIOD_MS;
-      return [];
-    }
-    const outcome = await identity.verify(agreed.node);
-    if (!decides() || outcome.kind === "other" || outcome.kind === "unknown") {
-      return [];
-    }
-    const genesis = outcome.kind === "reset" ? { genesis: outcome.genesis } : {};
-    const path = { blocks: [agreed.head], joined: false, isAgreed: true, ...genesis };
-    return selection.serve(agreed.node, path, ring) ? known : [];
+    const nowMs = clock.nowMs();
+    const isLost = nowMs - (lostSinceMs() ?? nowMs) >= LOST_MS;
+    const isSole = this.#origins.detached(ring).voters === 1;
+    return isLost && (!isSole || number > ring.oldest || nowMs - this.#beganMs < YOUNG_RING_MS);
   }
 
   /** Whether a block is an ancestor of the ring: its nodes lag. */
-  async #isBehind(block: RingBlock, ring: BlockRing, nodes: readonly UpstreamNode[]): Promise<boolean> {
+  async #isBehind(block: RingBlock, ring: BlockRing, heads: readonly OfferedHead[]): Promise<boolean> {
     const { signal, blockTimeMs } = this.#options;
     if (block.number >= ring.oldest) {
       return ring.at(block.number)?.hash === block.hash;
     }
-    const others = this.#options.nodes.filter((node) => node.identity.isIdentified && !nodes.includes(node));
+    const others = this.#options.nodes.filter(
+      (node) => node.identity.isIdentified && !heads.some((head) => head.node === node),
+    );
     const ageSeconds = Date.now() / 1_000 - Number(block.timestamp);
     // A block of the future says nothing about its age.
     const isFresh = ageSeconds >= 0 && ageSeconds < Math.max(FRESH_SECONDS, (FRESH_BLOCKS * blockTimeMs()) / 1_000);

@@ -52,7 +52,7 @@ export const parseSealedBlock = (value: unknown): SealedBlock | undefined => {
 const LISTS: ReadonlySet<string> = new Set(["transactions", "uncles", "withdrawals"]);
 
 /** Parses the UTF-8 JSON text of a block, as `parseSealedBlock` does. Returns undefined if it is not JSON. */
-export const readSealedBlock = (body: Uint8Array): SealedBlock | undefined => {
+const readSealedBlock = (body: Uint8Array): SealedBlock | undefined => {
   try {
     const header = members(body).filter(({ key }) => !LISTS.has(key));
     return parseSealedBlock(Object.fromEntries(header.map(({ key, value }) => [key, parseJson(value)])));
@@ -109,18 +109,10 @@ export const pollHead = async (
   return head && { head, isFull, body };
 };
 
-/** Reads a block of any branch. Returns undefined if the node does not have it. */
-export const readBlockByHash = async (
-  node: BlockReader,
-  hash: Hash,
-  signal: AbortSignal,
-): Promise<SealedBlock | undefined> =>
-  readSealedBlock(await node.send(createCall("eth_getBlockByHash", [hash, false]), blockScope(signal)));
-
 /** Reads blocks by number or tag in one batch, in their order. A block is undefined if the node does not have it. */
 export const readBlocks = async (
   node: Pick<Node, "batch">,
-  blocks: readonly (bigint | "safe" | "finalized")[],
+  blocks: readonly (bigint | "latest" | "safe" | "finalized")[],
   scope: CallScope,
 ): Promise<(SealedBlock | NodeError | undefined)[]> => {
   const responses = await node.batch(blocks.map(blockCall), scope);

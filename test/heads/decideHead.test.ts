@@ -60,8 +60,8 @@ interface Outcome {
 
 const forkOf = (hash: string): number => Number(`0x${hash.slice(-32)}`);
 
-const agreedOutcome = (atMs: number, agreed: AgreedBlock): Outcome => ({
-  ...{ atMs, fork: forkOf(agreed.hash), isAlone: false, isContradicted: false },
+const agreedOutcome = (atMs: number, agreed: AgreedBlock, isAlone: boolean): Outcome => ({
+  ...{ atMs, fork: forkOf(agreed.hash), isAlone, isContradicted: false },
 });
 
 /** Moves the clock until a block that is not served is decided. Returns undefined if none is in two minutes. */
@@ -73,13 +73,13 @@ const play = (origins: readonly Origin[], course: Course = {}): Outcome | undefi
     const connected = new Set(all.filter(({ unconnectedMs }) => unconnectedMs === undefined).map(({ name }) => name));
     for (let isAgain = true; isAgain; ) {
       const votes: HeadVotes = {
-        ...{ ring, connected, agree: "auto", blockTimeMs, nowMs, servedMs: 0 },
+        ...{ ring, connected, agree: "auto", blockTimeMs, nowMs, servedMs: 0, lostSinceMs: undefined },
         voters: all.filter(({ name }) => !lost.has(name)),
         seenMs: () => 0,
       };
       const { agreed, next, required } = decideHead(votes);
-      if (agreed !== undefined && required > 1 && ring.at(agreed.number)?.hash !== agreed.hash) {
-        return agreedOutcome(nowMs, agreed);
+      if (agreed !== undefined && ring.at(agreed.number)?.hash !== agreed.hash) {
+        return agreedOutcome(nowMs, agreed, required === 1);
       }
       isAgain = next.kind === "lag";
       if (next.kind === "lag") {
@@ -88,7 +88,7 @@ const play = (origins: readonly Origin[], course: Course = {}): Outcome | undefi
         }
       } else if (next.kind === "one") {
         const hash = next.voter.chains[0]?.blocks.at(-1)?.block.hash ?? ring.latest.hash;
-        return { atMs: nowMs, fork: forkOf(hash), isAlone: true, isContradicted: next.isContradicted };
+        return { atMs: nowMs, fork: forkOf(hash), isAlone: true, isContradicted: true };
       }
     }
   }

@@ -407,3 +407,34 @@ test("an origin that stands still on a replaced block is awaited for 15 s, if th
   assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
   assert.ok(isHonest(setup, served(setup)?.hash));
 });
+
+test("a chain that was reset is served at once while two of three origins are down", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 3 });
+  const [first, ...dead] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+  await run(setup, 2);
+  for (const node of dead) {
+    node.down = true;
+  }
+  await run(setup, 12);
+  first.chain = createFakeChain({ seed: "reset", height: 7 });
+  await run(setup, 2);
+  assert.equal(served(setup)?.hash, first.chain.latest.hash);
+});
+
+test("a block that no origin has any more is withdrawn after seconds, and an origin without a vote helps to decide", async (t) => {
+  const setup = await trackHeads(t, { height: 60, nodes: 2 });
+  const [first, second] = setup.nodes as [ChainNode, ChainNode];
+  await run(setup, 2);
+  second.height = Number(setup.chain.latest.number);
+  const invented = forge(setup.chain, 5);
+  first.chain = invented;
+  await run(setup, 4);
+  assert.equal(served(setup)?.hash, invented.latest.hash);
+  // The first origin has only one of these blocks left. So has the second one.
+  const height = Number(invented.latest.number) - 4;
+  first.height = height;
+  Object.assign(second, { chain: invented, height });
+  await run(setup, 10);
+  assert.equal(served(setup)?.number, BigInt(height));
+  assert.equal(setup.heads.current()?.isAgreed, true);
+});

