@@ -63,10 +63,10 @@ const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, committed: C
   });
 
 /** Creates the sources of proven events. */
-const createProvenEvents = (
+const createProvenSource = (
   { config, upstreams }: ChainSubscriptionsOptions,
   internal: InternalCallOptions,
-): NonNullable<SubscriptionsOptions["provenEvents"]> => {
+): NonNullable<SubscriptionsOptions["provenSource"]> => {
   const committed = new CommittedBlocks(new OwnHashes());
   return () => {
     const heads = followAgreed(upstreams.heads);
@@ -100,7 +100,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
       signal,
     }),
     read: internalCall(internal),
-    provenEvents: createProvenEvents(options, internal),
+    provenSource: createProvenSource(options, internal),
     nodePending: {
       // It is asked only while there is a subscription to pending blocks or logs.
       isServing: () => {

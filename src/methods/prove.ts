@@ -25,6 +25,7 @@ import { admitsLogs } from "../logs/completeness.ts";
 import { provenValuesOf } from "../state/fetch/proofReader.ts";
 import type { StateField } from "../state/stateKey.ts";
 import type { StateMethod } from "../state/stateReads.ts";
+import { PROVEN_EVENTS } from "../subscriptions/eventSubscribers.ts";
 import { readProvenAccount } from "../verification/provenAccount.ts";
 import { isInRing, READ_BLOCK, resolveBlock } from "./blockParams.ts";
 import { lowerHash } from "./committedBlocks.ts";
@@ -78,9 +79,6 @@ type AnchoredCall = Pick<ProvenCall, "call" | "context"> & { readonly chain: Pic
 /** What no header can prove, and is no answer about the chain: its id, writes with the wait for a receipt, ends of subscriptions. */
 const EXEMPT = /^(?:eth_chainId$|eth_unsubscribe$|net_version$|eth_send|web3_)/;
 
-/** The subscriptions to agreed blocks whose events are proven. */
-const PROVEN_SUBSCRIPTIONS: ReadonlySet<unknown> = new Set(["newHeads", "logs"]);
-
 const namesPending = (param: unknown): boolean =>
   param === "pending" || (isFields(param) && Object.values(param).includes("pending"));
 
@@ -92,7 +90,7 @@ const requireProvable = ({ params }: Call, prove: Prove, { isAgreed }: Heads): v
   if (!isAgreed) {
     throw new NotProvenError("notAgreed");
   }
-  if (prove === "never" || (prove === "atDelivery" && !PROVEN_SUBSCRIPTIONS.has(params[0]))) {
+  if (prove === "never" || (prove === "atDelivery" && !PROVEN_EVENTS.has(params[0]))) {
     throw new NotProvenError("method");
   }
 };

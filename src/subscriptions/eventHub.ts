@@ -1,5 +1,5 @@
 import type { Caller } from "../core/context.ts";
-import type { HeadChange, Heads } from "../core/heads.ts";
+import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -7,15 +7,16 @@ import {
   createPoolEvents,
   EventSubscribers,
   type PoolEventsOptions,
+  PROVEN_EVENTS,
   type Registration,
   type SubscriptionKind,
   type SubscriptionRequest,
 } from "./eventSubscribers.ts";
 import { parseLogs, type SubscribedLog } from "./filterIndex.ts";
 import { FlashblockDelivery } from "./flashblocks.ts";
-import { createNewHeads } from "./newHeadsSubscription.ts";
 import { PendingLogs } from "./pendingLogs.ts";
-import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
+import { SealedEvents, type SealedSource } from "./sealedEvents.ts";
+import type { RpcReader } from "./sealedLogs.ts";
 import { createSealedReceipts } from "./sealedReceipts.ts";
 import { beganBefore, type Delivered, EventCounter, type Subscription } from "./subscriber.ts";
 import { TransactionInclusion } from "./transactionInclusion.ts";
@@ -57,21 +58,16 @@ export const createSyncing = (options: SyncingOptions): { close(): void } => {
   return { close: () => clearInterval(timer) };
 };
 
-export interface EventHubOptions {
+export interface EventHubOptions extends SealedSource {
   /** Label of metrics. */
   readonly chain: string;
-  readonly heads: {
-    current(): Heads | undefined;
-    subscribe(listener: (change: HeadChange) => void): () => void;
-  };
+  /** Returns the source for clients that require proven events. Default: there are no such clients. */
+  readonly provenSource?: () => SealedSource;
   /** Absent if the chain has no pending state. Subscriptions to pending events then get them with the sealed block. */
   readonly pending?: { subscribe(listener: (change: PendingChange) => void): () => void };
   /** Absent if no node is polled at `pending`. */
   readonly nodePending?: NodePendingSource;
   readonly pool: PoolEventsOptions["source"];
-  readonly read: RpcReader;
-  /** `read` returns only what is proven. Headers of the heads are not used: their hashes may not be computed. Default: false. */
-  readonly isProven?: boolean;
   /** Sends the events of all chains. */
   readonly deliveries: Deliveries;
   /** Called with the number of blocks that were skipped. Their events are lost, so subscribers must be informed. */
@@ -79,38 +75,29 @@ export interface EventHubOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** Delivers the events of one chain. Each event is read and formatted once for any number of subscriptions. It reads and polls until it is closed. */
+/**
+ * Delivers the events of one chain. Each event is read and formatted once for any number of subscriptions. A client that requires
+ * proofs is sent what is proven of sealed blocks, once they are agreed. It reads and polls until it is closed.
+ */
 export class EventHub {
   readonly #options: EventHubOptions;
   readonly #events = new EventCounter();
   readonly #subscribers = new EventSubscribers();
   readonly #ending = new AbortController();
-  readonly #deliveredLogs: Delivered;
-  readonly #sendHeads: (change: HeadChange) => void;
-  readonly #readSealedLogs: (change: HeadChange) => void;
+  readonly #sealed: SealedEvents;
+  /** Undefined until the first subscription of a client that requires proofs. */
+  #proven: SealedEvents | undefined;
   readonly #readSealedReceipts: (change: HeadChange) => void;
   readonly #flashblocks: FlashblockDelivery;
   readonly #pendingLogs: PendingLogs;
   readonly #inclusion: TransactionInclusion;
   readonly #registerPool: (isFull: boolean) => Promise<Registration>;
-  readonly #stops: readonly (() => void)[];
-  #lastNumber: bigint | undefined;
+  readonly #stops: (() => void)[];
 
   constructor(options: EventHubOptions) {
     const { heads, read, deliveries, telemetry } = options;
-    const { log } = telemetry;
-    const current = () => heads.current();
     const events = this.#events;
     this.#options = options;
-    this.#deliveredLogs = this.#deliveredOf("logs");
-    this.#lastNumber = heads.current()?.latest.number;
-    this.#sendHeads = createNewHeads({
-      ...{ current, read, log, signal: this.#ending.signal, onMissed: options.onMissed },
-      ...{ deliveries, events },
-      subscribers: this.#subscribers.newHeads,
-      delivered: this.#deliveredOf("newHeads"),
-      headerOf: ({ number }, of) => (options.isProven ? undefined : of.header(number)),
-    });
     this.#flashblocks = this.#createFlashblocks();
     this.#pendingLogs = new PendingLogs({
       index: this.#subscribers.pendingLogs,
@@ -118,12 +105,14 @@ export class EventHub {
       newest: () => this.#subscribers.newestPendingLogs,
       delivered: this.#deliveredOf("pendingLogs"),
     });
+    this.#sealed = this.#createSealed(options, this.#pendingLogs);
     this.#inclusion = new TransactionInclusion({
-      current,
+      awaited: this.#subscribers.awaited,
+      current: () => heads.current(),
       read,
       deliveries,
       delivered: this.#deliveredOf("transactionInclusion"),
-      log,
+      log: telemetry.log,
     });
     const syncing = createSyncing({
       subscribers: this.#subscribers.syncing,
@@ -136,7 +125,6 @@ export class EventHub {
       ...{ deliveries, events },
       delivered: this.#deliveredOf("newPendingTransactions"),
     });
-    this.#readSealedLogs = this.#createSealedLogs();
     this.#readSealedReceipts = this.#createSealedReceipts();
     this.#stops = [...this.#follow(), () => syncing.close()];
   }
@@ -146,15 +134,16 @@ export class EventHub {
     return this.#events.current;
   }
 
-  /** Rejects if no node offers the events. */
-  async register(request: SubscriptionRequest, caller: Caller): Promise<Registration> {
+  /** `isProven`: only proven events are sent. Rejects if no node offers the events. */
+  async register(request: SubscriptionRequest, caller: Caller, isProven: boolean): Promise<Registration> {
+    const sealed = isProven ? this.#provenEvents(request) : this.#sealed;
     switch (request.kind) {
       case "newPendingTransactions":
         return this.#registerPool(request.isFull);
       case "transactionInclusion":
         return this.#inclusion.register(request, caller);
       default:
-        return this.#subscribers.register(request);
+        return this.#subscribers.register(request, sealed);
     }
   }
 
@@ -168,6 +157,34 @@ export class EventHub {
   #deliveredOf(kind: SubscriptionKind): Delivered {
     const { chain, telemetry } = this.#options;
     return telemetry.metrics.delivered.series({ chain, kind });
+  }
+
+  /** `pendingLogs`: those of clients that require no proofs. */
+  #createSealed(source: SealedSource, pendingLogs?: PendingLogs): SealedEvents {
+    const { deliveries, onMissed, telemetry } = this.#options;
+    return new SealedEvents({
+      ...{ source, pendingLogs, deliveries, onMissed, events: this.#events },
+      isProven: pendingLogs === undefined,
+      delivered: { newHeads: this.#deliveredOf("newHeads"), logs: this.#deliveredOf("logs") },
+      log: telemetry.log,
+      signal: this.#ending.signal,
+    });
+  }
+
+  /** Throws for events that cannot be proven. */
+  #provenEvents({ kind }: SubscriptionRequest): SealedEvents {
+    const { provenSource } = this.#options;
+    if (provenSource === undefined || !PROVEN_EVENTS.has(kind)) {
+      throw new RangeError(`${kind} has no proven events`);
+    }
+    if (this.#proven !== undefined) {
+      return this.#proven;
+    }
+    const source = provenSource();
+    const proven = this.#createSealed(source);
+    this.#proven = proven;
+    this.#stops.push(source.heads.subscribe((change) => proven.onHead(change)));
+    return proven;
   }
 
   #createFlashblocks(): FlashblockDelivery {
@@ -186,40 +203,19 @@ export class EventHub {
     });
   }
 
-  #createSealedLogs(): (change: HeadChange) => void {
-    const { heads, read, isProven = false, deliveries, onMissed, telemetry } = this.#options;
-    return createSealedLogs({
-      current: () => heads.current(),
-      read,
-      trustsBloom: !isProven,
-      events: this.#events,
-      isWanted: () => this.#subscribers.wantsSealedLogs,
-      onAdded: async (block) => {
-        this.#sendLogs(block, false);
-        this.#pendingLogs.onSealed(block);
-        await deliveries.sent(this.#deliveredLogs);
-        await this.#pendingLogs.sent();
-      },
-      onRemoved: (block) => {
-        this.#sendLogs(block, true);
-        this.#pendingLogs.onUnsealed(block);
-      },
-      log: telemetry.log,
-      signal: this.#ending.signal,
-      onMissed,
-    });
-  }
-
   #createSealedReceipts(): (change: HeadChange) => void {
     const { heads, read, deliveries, onMissed, telemetry } = this.#options;
-    const { receipts } = this.#subscribers;
+    const { receipts, awaited } = this.#subscribers;
     const inclusion = this.#inclusion;
     const delivered = this.#deliveredOf("transactionReceipts");
     return createSealedReceipts({
       current: () => heads.current(),
       read,
       events: this.#events,
-      wanted: [receipts, inclusion],
+      wanted: {
+        isEmpty: () => receipts.isEmpty && inclusion.isEmpty,
+        has: (hash) => receipts.hasAll || awaited.has(hash),
+      },
       onAdded: async (block) => {
         receipts.deliver(block, deliveries, delivered);
         inclusion.onSealed(block);
@@ -249,7 +245,7 @@ export class EventHub {
     }
     const polling = createNodePending({
       ...nodePending,
-      wantsLogs: () => this.#subscribers.pendingLogs.size > 0,
+      wantsLogs: () => this.#pendingLogs.isWanted,
       wantsBlocks: () => this.#subscribers.wantsNodeBlocks,
       onLogs: (logs) => this.#pendingLogs.onNodePending(logs),
       onBlock: (body) => this.#flashblocks.onNodePending(body),
@@ -259,25 +255,10 @@ export class EventHub {
 
   #onHead(change: HeadChange): void {
     this.#inclusion.onHead(change);
-    const [first] = change.to;
-    if (!first) {
-      return;
-    }
-    const last = this.#lastNumber;
-    if (last !== undefined && first.number > last + 1n) {
-      this.#options.onMissed(first.number - last - 1n);
-    }
-    this.#lastNumber = change.heads.latest.number;
-    this.#sendHeads(change);
-    this.#readSealedLogs(change);
-    this.#readSealedReceipts(change);
-    this.#flashblocks.onHead(change);
-  }
-
-  #sendLogs({ logs, event }: SealedBlockLogs, removed: boolean): void {
-    for (const log of removed ? logs.toReversed() : logs) {
-      const receivers = beganBefore(event, this.#subscribers.logs.match(log));
-      this.#options.deliveries.send(this.#deliveredLogs, () => log.body(removed), receivers);
+    if (change.to.length > 0) {
+      this.#sealed.onHead(change);
+      this.#readSealedReceipts(change);
+      this.#flashblocks.onHead(change);
     }
   }
 }

@@ -1,9 +1,11 @@
 import type { Hash } from "../ethereum/hex.ts";
 import { type LogFilter, type LogFilterLimits, parseLogQuery } from "../ethereum/logFilter.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
+import { AwaitedTransactions } from "./awaitedTransactions.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { FilterIndex } from "./filterIndex.ts";
 import { type InclusionOfRaw, type InclusionRequest, parseInclusion } from "./inclusionRequest.ts";
+import type { SealedEvents } from "./sealedEvents.ts";
 import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
 import { parseReceiptHashes, ReceiptSubscribers } from "./transactionReceipts.ts";
 
@@ -126,9 +128,11 @@ const registerInIndex = (index: FilterIndex<Subscription>, filter: LogFilter): R
     (subscription) => index.delete(filter, subscription),
   );
 
-/** The active subscriptions to one chain's events, by kind. */
+/** The events that can be proven: those of sealed blocks. */
+export const PROVEN_EVENTS: ReadonlySet<unknown> = new Set<SubscriptionKind>(["newHeads", "logs"]);
+
+/** The active subscriptions to one chain's events, by kind. Those to headers and logs are in SealedEvents. */
 export class EventSubscribers {
-  readonly newHeads = new Set<Subscription>();
   readonly syncing = new Set<Subscription>();
   readonly flashblocks = {
     blocks: new Set<Subscription>(),
@@ -136,9 +140,9 @@ export class EventSubscribers {
     transactions: new Set<Subscription>(),
     matching: new FilterIndex<Subscription>(),
   };
-  readonly logs = new FilterIndex<Subscription>();
   readonly pendingLogs = new FilterIndex<Subscription>();
-  readonly receipts = new ReceiptSubscribers();
+  readonly awaited = new AwaitedTransactions();
+  readonly receipts = new ReceiptSubscribers(this.awaited);
   #newestPendingLogs = 0;
 
   /** `since` of the newest `pendingLogs` subscription; 0 before the first. */
@@ -146,21 +150,17 @@ export class EventSubscribers {
     return this.#newestPendingLogs;
   }
 
-  /** Whether a subscription needs the logs of sealed blocks. */
-  get wantsSealedLogs(): boolean {
-    return this.logs.size > 0 || this.pendingLogs.size > 0;
-  }
-
   /** Whether a subscription needs the pending block of a node. */
   get wantsNodeBlocks(): boolean {
     return this.flashblocks.blocks.size + this.flashblocks.hashes.size > 0;
   }
 
-  register(request: ChainEventRequest): Registration {
+  /** `sealed`: the events of sealed blocks that the client may see. */
+  register(request: ChainEventRequest, sealed: Pick<SealedEvents, "newHeads" | "logs">): Registration {
     const { blocks, hashes, transactions, matching } = this.flashblocks;
     switch (request.kind) {
       case "newHeads":
-        return registerInSet(this.newHeads);
+        return registerInSet(sealed.newHeads);
       case "syncing":
         return registerInSet(this.syncing);
       case "newFlashblocks":
@@ -171,15 +171,22 @@ export class EventSubscribers {
         }
         return registerInSet(request.isFull ? transactions : hashes);
       case "logs":
-        return registerInIndex(this.logs, request.filter);
+        return registerInIndex(sealed.logs, request.filter);
       case "pendingLogs":
         return this.#registerPendingLogs(request.filter);
       case "transactionReceipts":
-        return registerIn(
-          (subscription) => this.receipts.add(request.hashes, subscription),
-          (subscription) => this.receipts.delete(request.hashes, subscription),
-        );
+        return this.#registerReceipts(request.hashes);
     }
+  }
+
+  #registerReceipts(hashes: readonly Hash[]): Registration {
+    let end: (() => void) | undefined;
+    return {
+      begin: (subscription) => {
+        end = this.receipts.add(hashes, subscription);
+      },
+      end: () => end?.(),
+    };
   }
 
   #registerPendingLogs(filter: LogFilter): Registration {

@@ -52,6 +52,11 @@ export class PendingLogs {
     this.#options = options;
   }
 
+  /** Whether there is a subscription. */
+  get isWanted(): boolean {
+    return this.#options.index.size > 0;
+  }
+
   onPending({ removed, extended }: PendingChange): void {
     const { index, events } = this.#options;
     if (index.size === 0) {

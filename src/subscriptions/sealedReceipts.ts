@@ -11,11 +11,10 @@ import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import type { EventCounter } from "./subscriber.ts";
 
-/** The transactions whose receipts subscriptions of a kind want. */
-export interface WantedReceipts {
-  readonly isEmpty: boolean;
-  /** A subscription wants all receipts. */
-  readonly hasAll: boolean;
+/** The transactions whose receipts subscriptions want. */
+interface WantedReceipts {
+  isEmpty(): boolean;
+  /** Whether a subscription wants the receipt of this transaction, or all receipts. */
   has(transactionHash: string): boolean;
 }
 
@@ -42,8 +41,7 @@ export interface SealedBlockReceipts extends Receipts {
 export interface SealedReceiptsOptions extends NewBlockReadsOptions {
   readonly read: RpcReader;
   readonly events: EventCounter;
-  /** By kind of subscription. */
-  readonly wanted: readonly WantedReceipts[];
+  readonly wanted: WantedReceipts;
   /** Called for each block of the new branch, oldest first. Resolves when its events are sent. */
   onAdded(block: SealedBlockReceipts): Promise<void>;
 }
@@ -71,12 +69,12 @@ const readOneByOne = async (read: RpcReader, blockHash: Hash, hashes: readonly s
 const readReceiptsOf = async (
   read: RpcReader,
   hash: Hash,
-  wanted: readonly WantedReceipts[],
+  wanted: WantedReceipts,
   isRefused: boolean,
 ): Promise<Receipts> => {
   const { transactions } = await readWholeBlock(read, hash);
   const hashes = transactions.map((transaction) => String(transaction.hash).toLowerCase());
-  const found = hashes.filter((each) => wanted.some((kind) => kind.hasAll || kind.has(each)));
+  const found = hashes.filter((each) => wanted.has(each));
   if (found.length === 0) {
     return NO_RECEIPTS;
   }
@@ -100,7 +98,7 @@ export const createSealedReceipts = (options: SealedReceiptsOptions): ((change: 
   const reads = new NewBlockReads(options);
   return ({ to }) => {
     const event = events.next();
-    if (wanted.every(({ isEmpty }) => isEmpty)) {
+    if (wanted.isEmpty()) {
       return;
     }
     for (const block of to) {

@@ -88,16 +88,11 @@ class ClientBytes {
   }
 }
 
-/** The sources of events of agreed blocks, of which all that is sent is proven. They have no pending events. */
-type ProvenEvents = Pick<EventHubOptions, "heads" | "read">;
-
 export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> {
   readonly heads: EventHubOptions["heads"] & {
     /** Marks the chain as in use, so that its heads are polled at the full rate. */
     markActive(): void;
   };
-  /** Returns the sources for clients that require proven events. Default: there are no such clients. */
-  readonly provenEvents?: () => ProvenEvents;
   readonly limits: LogFilterLimits;
   /** Limit of one connection. */
   readonly maxSubscriptions: number;
@@ -173,8 +168,6 @@ export class Subscriptions {
   readonly #options: SubscriptionsOptions;
   readonly #subscribers: ActiveSubscribers;
   readonly #events: EventHub;
-  /** The events for clients that require proven ones. Undefined until the first of their subscriptions. */
-  #provenEvents: EventHub | undefined;
   readonly #clientBytes: ClientBytes;
 
   constructor(options: SubscriptionsOptions) {
@@ -193,7 +186,6 @@ export class Subscriptions {
         "a key with confirmations has no subscriptions, which follow the head: poll a filter instead",
       );
     }
-    const events = requiresProof ? this.#proven() : this.#events;
     const { limits, maxSubscriptions } = this.#options;
     const subscriber = subscriberOf(call, inbound);
     const parsed = parseSubscription(call.params, limits);
@@ -220,7 +212,7 @@ export class Subscriptions {
     };
     subscriptions.set(id, end);
     try {
-      registration = await events.register(await withHash(parsed, submit), caller);
+      registration = await this.#events.register(await withHash(parsed, submit), caller, requiresProof);
     } catch (error) {
       end();
       throw error;
@@ -236,7 +228,7 @@ export class Subscriptions {
         hasBegun = true;
         this.#count(subscriber, kind, 1);
         this.#options.heads.markActive();
-        registration.begin({ ...subscription, since: events.current });
+        registration.begin({ ...subscription, since: this.#events.current });
       }
     });
     return formatLocal(id);
@@ -260,18 +252,6 @@ export class Subscriptions {
   close(): void {
     this.#subscribers.close();
     this.#events.close();
-    this.#provenEvents?.close();
-  }
-
-  #proven(): EventHub {
-    const { provenEvents, pending: _, nodePending: __, ...options } = this.#options;
-    if (provenEvents === undefined) {
-      return this.#events;
-    }
-    this.#provenEvents ??= new EventHub({
-      ...{ ...options, ...provenEvents(), isProven: true, onMissed: (blocks) => this.#closeAll(blocks) },
-    });
-    return this.#provenEvents;
   }
 
   #closeAll(missed: bigint): void {

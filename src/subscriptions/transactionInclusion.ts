@@ -5,12 +5,13 @@ import { formatQuantity, isHash, isQuantity } from "../ethereum/hex.ts";
 import { type Fields, parseJson } from "../json/jsonBytes.ts";
 import { members } from "../json/members.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import type { AwaitedTransactions, Awaiting } from "./awaitedTransactions.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { Registration } from "./eventSubscribers.ts";
 import type { InclusionRequest } from "./inclusionRequest.ts";
 import type { RpcReader } from "./sealedLogs.ts";
-import type { SealedBlockReceipts, WantedReceipts } from "./sealedReceipts.ts";
-import { createNotification, type Delivered, type Notification, type Subscription } from "./subscriber.ts";
+import type { SealedBlockReceipts } from "./sealedReceipts.ts";
+import { createNotification, type Delivered, type Notification } from "./subscriber.ts";
 
 /** `preconfirmed` is not in EIP-8072: the transaction is in the pending block of the feed. */
 type InclusionStatus = "preconfirmed" | "included" | "reorged" | "finalized";
@@ -60,10 +61,10 @@ const createInclusion = (
   return createNotification([Buffer.from(head), receipt, CLOSE]);
 };
 
-interface Watch extends InclusionRequest {
+interface Watch extends InclusionRequest, Awaiting {
+  readonly kind: "transactionInclusion";
   /** It pays for the reads. */
   readonly caller: Caller;
-  readonly subscription: Subscription;
   /** What the client was told last. */
   preconfirmed: Inclusion | undefined;
   included: Inclusion | undefined;
@@ -72,7 +73,10 @@ interface Watch extends InclusionRequest {
   isFinalizing: boolean;
 }
 
+const isWatch = (awaiting: Awaiting): awaiting is Watch => awaiting.kind === "transactionInclusion";
+
 export interface TransactionInclusionOptions {
+  readonly awaited: AwaitedTransactions;
   readonly current: () => Heads | undefined;
   readonly read: RpcReader;
   readonly deliveries: Deliveries;
@@ -91,10 +95,8 @@ const isServed = ({ number, hash }: BlockId, { latest, oldest, at }: Heads): boo
  * The delivery of `transactionInclusion` subscriptions (EIP-8072): the transaction is included, and with `includesReorgs` also that its block
  * was replaced, and that it is final. Before, it may be pre-confirmed. It ends each subscription after the last notification.
  */
-export class TransactionInclusion implements WantedReceipts {
-  readonly hasAll = false;
+export class TransactionInclusion {
   readonly #options: TransactionInclusionOptions;
-  readonly #byHash = new Map<string, Set<Watch>>();
   /** Not included yet. */
   readonly #waiting = new Set<Watch>();
   /** Included, and not final yet. */
@@ -109,10 +111,6 @@ export class TransactionInclusion implements WantedReceipts {
 
   get isEmpty(): boolean {
     return this.#waiting.size === 0;
-  }
-
-  has(transactionHash: string): boolean {
-    return this.#byHash.has(transactionHash);
   }
 
   /** It never rejects a subscription. */
@@ -205,11 +203,11 @@ export class TransactionInclusion implements WantedReceipts {
 
   /** Returns those that wait for the transaction. */
   #watchesOf(hash: string | undefined): readonly Watch[] {
-    return [...(this.#byHash.get(hash ?? "") ?? [])].filter((watch) => this.#waiting.has(watch));
+    return this.#options.awaited.of(hash ?? "", isWatch).filter((watch) => this.#waiting.has(watch));
   }
 
   #add(watch: Watch): void {
-    this.#byHash.set(watch.hash, (this.#byHash.get(watch.hash) ?? new Set()).add(watch));
+    this.#options.awaited.add(watch.hash, watch);
     this.#waiting.add(watch);
     const place = this.#view?.pending?.find(watch.hash);
     const head = this.#options.current()?.latest.number ?? 0n;
@@ -220,11 +218,7 @@ export class TransactionInclusion implements WantedReceipts {
   }
 
   #remove(watch: Watch): void {
-    const watches = this.#byHash.get(watch.hash);
-    watches?.delete(watch);
-    if (watches?.size === 0) {
-      this.#byHash.delete(watch.hash);
-    }
+    this.#options.awaited.delete(watch.hash, watch);
     this.#waiting.delete(watch);
     this.#included.delete(watch);
   }

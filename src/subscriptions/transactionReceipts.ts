@@ -1,8 +1,9 @@
 import { type Hash, isHash, lowerPrefix } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
+import type { AwaitedTransactions, Awaiting } from "./awaitedTransactions.ts";
 import type { Deliveries } from "./deliveries.ts";
-import type { SealedBlockReceipts, SealedReceipt, WantedReceipts } from "./sealedReceipts.ts";
+import type { SealedBlockReceipts, SealedReceipt } from "./sealedReceipts.ts";
 import { beganBefore, createNotification, type Delivered, type Notification, type Subscription } from "./subscriber.ts";
 
 /** The limit of geth (eth/filters, maxTxHashes). */
@@ -42,43 +43,48 @@ const formatList = (list: readonly SealedReceipt[]): readonly Uint8Array[] => [
   CLOSE,
 ];
 
-/** The `transactionReceipts` subscriptions, by transaction hash. */
-export class ReceiptSubscribers implements WantedReceipts {
+/** A subscription to the receipts of some transactions. */
+interface AwaitedReceipts extends Awaiting {
+  readonly kind: "transactionReceipts";
+}
+
+const isAwaitedReceipts = (awaiting: Awaiting): awaiting is AwaitedReceipts => awaiting.kind === "transactionReceipts";
+
+/** The `transactionReceipts` subscriptions. */
+export class ReceiptSubscribers {
+  readonly #awaited: AwaitedTransactions;
   readonly #all = new Set<Subscription>();
-  readonly #byHash = new Map<string, Set<Subscription>>();
+  #named = 0;
+
+  constructor(awaited: AwaitedTransactions) {
+    this.#awaited = awaited;
+  }
 
   get isEmpty(): boolean {
-    return this.#all.size === 0 && this.#byHash.size === 0;
+    return this.#all.size === 0 && this.#named === 0;
   }
 
   get hasAll(): boolean {
     return this.#all.size > 0;
   }
 
-  has(transactionHash: string): boolean {
-    return this.#byHash.has(transactionHash);
-  }
-
-  /** Without hashes, the subscription gets all receipts. */
-  add(hashes: readonly Hash[], subscription: Subscription): void {
+  /** Adds a subscription: without hashes, to all receipts. Returns the function that removes it. */
+  add(hashes: readonly Hash[], subscription: Subscription): () => void {
     if (hashes.length === 0) {
       this.#all.add(subscription);
+      return () => this.#all.delete(subscription);
     }
+    const awaiting: AwaitedReceipts = { kind: "transactionReceipts", subscription };
     for (const hash of hashes) {
-      const subscriptions = this.#byHash.get(hash) ?? new Set();
-      this.#byHash.set(hash, subscriptions.add(subscription));
+      this.#awaited.add(hash, awaiting);
     }
-  }
-
-  delete(hashes: readonly Hash[], subscription: Subscription): void {
-    this.#all.delete(subscription);
-    for (const hash of hashes) {
-      const subscriptions = this.#byHash.get(hash);
-      subscriptions?.delete(subscription);
-      if (subscriptions?.size === 0) {
-        this.#byHash.delete(hash);
+    this.#named++;
+    return () => {
+      for (const hash of hashes) {
+        this.#awaited.delete(hash, awaiting);
       }
-    }
+      this.#named--;
+    };
   }
 
   /** Sends each subscription the list of its receipts in the block, as geth does. An empty list is not sent. */
@@ -99,8 +105,11 @@ export class ReceiptSubscribers implements WantedReceipts {
   ): Generator<void> {
     const lists = new Map<Subscription, SealedReceipt[]>();
     for (const receipt of receipts) {
-      const ofReceipt = this.#byHash.get(String(receipt.fields.transactionHash).toLowerCase()) ?? [];
-      for (const subscription of beganBefore(event, ofReceipt)) {
+      const awaiting = this.#awaited.of(String(receipt.fields.transactionHash).toLowerCase(), isAwaitedReceipts);
+      for (const subscription of beganBefore(
+        event,
+        awaiting.map(({ subscription: own }) => own),
+      )) {
         const list = lists.get(subscription) ?? [];
         lists.set(subscription, list);
         list.push(receipt);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Subscriber } from "../../src/core/context.ts";
+import { AwaitedTransactions } from "../../src/subscriptions/awaitedTransactions.ts";
 import { Deliveries } from "../../src/subscriptions/deliveries.ts";
 import type { SealedBlockReceipts } from "../../src/subscriptions/sealedReceipts.ts";
 import { beganBefore, createSubscription, type Subscription } from "../../src/subscriptions/subscriber.ts";
@@ -112,7 +113,7 @@ test("subscriptions to one receipt share its bytes", () => {
     Buffer.from(JSON.stringify({ transactionHash, logsBloom: "x".repeat(transactionHash === hash ? 100_000 : 10) })),
   );
   const receipts = texts.map((text) => ({ text, fields: JSON.parse(String(text)) }));
-  const subscribers = new ReceiptSubscribers();
+  const subscribers = new ReceiptSubscribers(new AwaitedTransactions());
   for (let index = 0; index < 3; index++) {
     subscribers.add([hash], subscribe());
     subscribers.add([hash, other], subscribe());

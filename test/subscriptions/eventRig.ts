@@ -75,7 +75,7 @@ export const createRig = () => {
   const subscriptions = new Subscriptions({
     chain: "chain",
     heads: { ...followed, markActive: () => {} },
-    provenEvents: () => ({ heads: followed, read }),
+    provenSource: () => ({ heads: followed, read }),
     pending,
     pool: { subscribe: () => Promise.reject(unavailable("none")) },
     read,
