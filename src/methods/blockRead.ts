@@ -13,7 +13,6 @@ import {
   formatBlockParameter,
   headerNotFound,
   isInRing,
-  type ParsedRead,
   READ_BLOCK,
   type ResolvedBlock,
   resolveBlock,
@@ -28,10 +27,17 @@ import { atPending, atPendingHash } from "./pendingReads.ts";
 import { hasKnownFields } from "./readTransaction.ts";
 
 /** One call of a block read. */
-interface BlockReadInput extends ParsedRead {
+interface BlockReadInput {
   readonly spec: BlockReadSpec;
+  readonly values: readonly CanonicalJson[];
   /** Index of the block parameter in `values`. */
   readonly position: number;
+  /** The block parameter. */
+  readonly parameter: BlockParameter;
+  /** See `RpcRequest`. */
+  readonly canonicalParams: string;
+  /** The response can hold for later blocks. */
+  readonly isLasting: boolean;
 }
 
 const NULL = Buffer.from("null");
@@ -87,7 +93,7 @@ const requestBlock = (
     const { method, keyOf } = stateRead;
     return state?.request({ method, key: keyOf(read.values), block, context: current }, ask) ?? ask();
   }
-  if (cachedCall === undefined || read.isLasting !== true) {
+  if (cachedCall === undefined || !read.isLasting) {
     return ask();
   }
   return callCache?.request({ method: cachedCall, key: read.canonicalParams, block, context: current }, ask) ?? ask();
@@ -189,13 +195,7 @@ const readWithHeader = (
 
 /** Creates a method that reads at a block. */
 export const blockRead = (spec: BlockReadSpec): Method => {
-  const position = spec.params.findIndex(({ name }) => name === READ_BLOCK);
-  const parse = ({ params }: Call): ParsedRead => {
-    const values = parseParams(params, spec.params);
-    const parameter = blockOfCanonical(values[position]);
-    const lasting = spec.cachedCall === undefined ? {} : { isLasting: isLastingCall(values) };
-    return { ...withCanonicalParams({ spec, values, position, parameter }), ...lasting };
-  };
+  const parse = ({ params }: Call): BlockReadInput => blockReadOf(spec, parseParams(params, spec.params));
   return {
     name: spec.name,
     retention: spec.kind,
@@ -203,9 +203,8 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     ...(spec.isSlow && { isSlow: true }),
     prove: spec.prove,
     handle: (input) => {
-      const { values, parameter, canonicalParams, isLasting } = input.chain.parsedReads.get(input.call, parse);
-      const read: BlockReadInput = { spec, values, position, parameter, canonicalParams, isLasting };
-      const resolved = resolveBlock(parameter, input.context.view.heads);
+      const read = input.chain.parsedReads.get(input.call, parse);
+      const resolved = resolveBlock(read.parameter, input.context.view.heads);
       if (resolved.kind === "aboveHead") {
         return readAboveHead(input, read);
       }
@@ -214,11 +213,18 @@ export const blockRead = (spec: BlockReadSpec): Method => {
   };
 };
 
-/** Adds the canonical params, without the block, to the parsed parameters. */
-export const withCanonicalParams = (read: Omit<BlockReadInput, "canonicalParams">): BlockReadInput => ({
-  ...read,
-  canonicalParams: JSON.stringify([read.spec.name, read.values.with(read.position, null)]),
-});
+/** Creates a read from canonical parameters. */
+export const blockReadOf = (spec: BlockReadSpec, values: readonly CanonicalJson[]): BlockReadInput => {
+  const position = spec.params.findIndex(({ name }) => name === READ_BLOCK);
+  return {
+    spec,
+    values,
+    position,
+    parameter: blockOfCanonical(values[position]),
+    canonicalParams: JSON.stringify([spec.name, values.with(position, null)]),
+    isLasting: spec.cachedCall !== undefined && isLastingCall(values),
+  };
+};
 
 /** Returns the request to the nodes, with its retention class. Throws RpcError if the block is above the head. */
 export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcRequest => {

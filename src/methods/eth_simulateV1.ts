@@ -72,9 +72,10 @@ const simulateOnNode = async ({ chain, call, context }: MethodInput, value: Cano
   if (call.params.length === 0) {
     throw missingPayload();
   }
-  const read = { spec: ON_NODE, values: [null, value], position: 1, parameter: blockOfCanonical(value) };
+  const parameter = blockOfCanonical(value);
+  const read = { spec: ON_NODE, values: [null, value], position: 1, parameter, canonicalParams: "", isLasting: false };
   const requestAt = (block: ResolvedBlock): RpcRequest => {
-    const request = requestAtBlock({ ...read, canonicalParams: "" }, block);
+    const request = requestAtBlock(read, block);
     const withPayload = (params: Call["params"]) => [...params.with(0, call.params[0]), ...call.params.slice(2)];
     const { byHash } = request;
     return {
@@ -84,10 +85,10 @@ const simulateOnNode = async ({ chain, call, context }: MethodInput, value: Cano
     };
   };
   const { heads } = context.view;
-  const known = resolveBlock(read.parameter, heads);
+  const known = resolveBlock(parameter, heads);
   const current = known.kind === "aboveHead" ? await chain.heads.refresh(context) : heads;
   const inView = current === heads ? context : context.with({ view: { heads: current } });
-  const send = (next: Context) => chain.nodes.request(requestAt(resolveBlock(read.parameter, next.view.heads)), next);
+  const send = (next: Context) => chain.nodes.request(requestAt(resolveBlock(parameter, next.view.heads)), next);
   return known.kind === "pending" ? send(inView) : retryOnBranchChange(chain, inView, send);
 };
 

@@ -19,8 +19,8 @@ import type { StateReads } from "../state/stateReads.ts";
 import type { PolledFilters } from "../subscriptions/polledFilters.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
-import type { ParsedReads } from "./blockParams.ts";
 import type { CommittedBlocks } from "./committedBlocks.ts";
+import type { ParsedReads } from "./parsedReads.ts";
 import type { ProvenBlocks } from "./provenBlocks.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */

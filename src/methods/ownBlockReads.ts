@@ -4,20 +4,16 @@ import { isAborted } from "../core/lazySignal.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import { NodeError } from "../core/node.ts";
 import { isNull, parsedResult, type RpcRequest, type RpcSource } from "../core/rpcSource.ts";
-import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { resolveBlock } from "./blockParams.ts";
-import { requestAtBlock, withCanonicalParams } from "./blockRead.ts";
+import { blockReadOf, requestAtBlock } from "./blockRead.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { blockByNumber, blockReceipts } from "./blockSpecs.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 
 // The reads of blocks and receipts that forebay sends itself, beside those of its clients.
-
-/** The place of the block among the parameters of both. */
-const BLOCK = 0;
 
 /**
  * Creates the function that reads sealed blocks by number, oldest first. Blocks that no node has are left out, and those
@@ -27,10 +23,8 @@ export const blocksByNumber =
   (reads: RpcSource) =>
   async ({ from, to }: BlockRange, context: Context): Promise<readonly LinkedBlock[]> => {
     const readBlock = async (number: bigint): Promise<readonly LinkedBlock[]> => {
-      const parameter = { number };
-      const values = [formatQuantity(number), false];
-      const read = withCanonicalParams({ spec: blockByNumber, values, position: BLOCK, parameter });
-      const resolved = resolveBlock(parameter, context.view.heads);
+      const read = blockReadOf(blockByNumber, [formatQuantity(number), false]);
+      const resolved = resolveBlock(read.parameter, context.view.heads);
       const block = parsedResult(await reads.request(requestAtBlock(read, resolved), context));
       return isFields(block) && isHash(block.hash) && isHash(block.parentHash)
         ? [{ number, hash: block.hash, parentHash: block.parentHash }]
@@ -95,11 +89,8 @@ export const receiptsOf =
     block: { readonly hash: Hash } | { readonly number: bigint; readonly hash?: undefined },
     context: Context,
   ): Promise<Uint8Array | undefined> => {
-    const parameter: BlockParameter =
-      block.hash === undefined ? { number: block.number } : { hash: block.hash, requireCanonical: false };
-    const values = [block.hash ?? formatQuantity(block.number)];
-    const read = withCanonicalParams({ spec: blockReceipts, values, position: BLOCK, parameter });
-    const request = requestAtBlock(read, resolveBlock(parameter, context.view.heads));
+    const read = blockReadOf(blockReceipts, [block.hash ?? formatQuantity(block.number)]);
+    const request = requestAtBlock(read, resolveBlock(read.parameter, context.view.heads));
     try {
       const response = await reads.request(request, context);
       const isVerified = response.proof !== undefined && !isNull(response);
@@ -113,8 +104,7 @@ export const receiptsOf =
 const LATEST = { tag: "latest" } as const;
 /** Returns the request for a canonical block with full transactions. */
 export const fullBlockRequest = ({ number, hash }: BlockId): RpcRequest => {
-  const values = [formatQuantity(number), true];
-  const read = withCanonicalParams({ spec: blockByNumber, values, position: BLOCK, parameter: { number } });
+  const read = blockReadOf(blockByNumber, [formatQuantity(number), true]);
   return requestAtBlock(read, { kind: "recent", number, hash });
 };
 
@@ -124,10 +114,7 @@ export const prefetchRequests = (
 ): { readonly receipts: RpcRequest; readonly block: RpcRequest; readonly fullBlock: RpcRequest } => {
   const block = resolveBlock(LATEST, heads);
   const requestAt = (spec: BlockReadSpec, ...rest: readonly CanonicalJson[]) =>
-    requestAtBlock(
-      withCanonicalParams({ spec, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }),
-      block,
-    );
+    requestAtBlock(blockReadOf(spec, [LATEST.tag, ...rest]), block);
   return {
     receipts: requestAt(blockReceipts),
     block: requestAt(blockByNumber, false),

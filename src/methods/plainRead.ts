@@ -4,7 +4,7 @@ import { isNull, parsedResult, type RpcRequest, type RpcResponse } from "../core
 import type { PendingView, View } from "../core/view.ts";
 import { formatQuantity, type Hash } from "../ethereum/hex.ts";
 import { formatJson, isFields } from "../json/jsonBytes.ts";
-import { type Awaitable, createCall } from "../jsonrpc/call.ts";
+import { type Awaitable, type Call, createCall } from "../jsonrpc/call.ts";
 import { headerNotFound } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { HIDDEN, isHidden } from "./hiddenBlocks.ts";
@@ -26,28 +26,32 @@ interface PlainRead {
 }
 
 /** Creates a method without a block number. Its retention class depends only on its params, or on the head. */
-export const plainRead = ({ name, params, retention, blockField, nullIsError, isSlow, prove }: PlainRead): Method => ({
-  name,
-  retention,
-  atPending: "none",
-  ...(isSlow && { isSlow }),
-  prove,
-  handle: ({ chain, call, context }) => {
+export const plainRead = ({ name, params, retention, blockField, nullIsError, isSlow, prove }: PlainRead): Method => {
+  const parse = (call: Call): RpcRequest => {
     const values = parseParams(call.params, params);
-    if (name.startsWith("eth_") && isHidden(context, String(values[0]))) {
-      return HIDDEN;
-    }
-    const canonicalParams = JSON.stringify([name, values]);
-    const request = {
+    return {
       ...createCall(name, values),
       retention,
-      canonicalParams,
+      canonicalParams: JSON.stringify([name, values]),
       ...(blockField && { blockField }),
       ...(nullIsError && { nullIsError }),
     };
-    return retryOnBranchChange(chain, context, (at) => chain.reads.request(request, at));
-  },
-});
+  };
+  return {
+    name,
+    retention,
+    atPending: "none",
+    ...(isSlow && { isSlow }),
+    prove,
+    handle: ({ chain, call, context }) => {
+      const request = chain.parsedReads.get(call, parse);
+      if (name.startsWith("eth_") && isHidden(context, String(request.params[0]))) {
+        return HIDDEN;
+      }
+      return retryOnBranchChange(chain, context, (at) => chain.reads.request(request, at));
+    },
+  };
+};
 
 /** Returns a tip for the next block, in wei. */
 export const eth_maxPriorityFeePerGas = plainRead({ name: "eth_maxPriorityFeePerGas", params: [], retention: "head" });
