@@ -1,5 +1,5 @@
-import type { Clock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
+import { LoopClock } from "../core/loopClock.ts";
 import { type Check, UnverifiedError } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
@@ -34,7 +34,6 @@ export interface UpstreamsOptions extends TransportOptions {
   readonly hasFeed?: boolean;
   /** Called if a node is suspended because it serves another chain. */
   readonly onWrongChain?: ((error: Error) => void) | undefined;
-  readonly clock?: Clock;
   /** Checks that always fail on this chain. */
   readonly checksOff?: readonly Check[];
   /** Threads that verify. By default this chain has its own. */
@@ -58,6 +57,7 @@ const followNodes = (
     nodes,
     telemetry,
     signal,
+    clock,
     onWrongChain,
     onIdentified: (node) => {
       const { wsUrl, headers = {} } = node.config;
@@ -117,21 +117,23 @@ export class Upstreams implements NodeSource {
     this.#verifyPool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
     const configs = options.nodes.map((node, index) => ({ ...node, name: nodeName(node, index) }));
     this.verifier = this.#createVerifier();
+    const { signal } = this.#ending;
+    const followed = { ...options, clock: options.clock ?? new LoopClock(signal) };
     const shared: NodeOptions = {
-      ...options,
+      ...followed,
       verifier: this.verifier,
       peers: () => this.nodes,
       verifyIdentity: (node) => this.#identity.verify(node),
     };
     this.nodes = configs.map((config) => new UpstreamNode(config, shared, telemetry));
-    const { heads, ready, identity } = followNodes(options, this.nodes, telemetry, this.#ending.signal);
+    const { heads, ready, identity } = followNodes(followed, this.nodes, telemetry, signal);
     this.heads = heads;
     this.ready = ready;
     this.#identity = identity;
     this.#pool = this.#createPool();
     // With one node, there is nothing to select.
     if (this.nodes.length > 1) {
-      this.ready.then(() => followCapabilities(this.nodes, this.#ending.signal)).catch(() => undefined);
+      this.ready.then(() => followCapabilities(this.nodes, signal)).catch(() => undefined);
     }
   }
 

@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { Caller } from "../core/context.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { DayBudget } from "../telemetry/dayBudgets.ts";
@@ -41,6 +42,8 @@ export interface NodeConfig {
 export interface TransportOptions {
   /** The chain's name, for metrics and messages. */
   readonly chain: string;
+  /** The clock of waits for the node. Default: the clock of the process. */
+  readonly clock?: Clock | undefined;
   readonly breaker?: { readonly failures: number; readonly openMs: number };
   /** Calls of clients that may wait for the node. A further one is refused. Default: 1,000. */
   readonly maxWaiting?: number;

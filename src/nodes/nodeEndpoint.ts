@@ -134,7 +134,7 @@ export class NodeEndpoint {
 
   constructor(
     { name, url, headers, concurrency = DEFAULT_CONCURRENCY }: NodeConfig,
-    { verify = "off", maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES, memory }: TransportOptions,
+    { verify = "off", maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES, memory, clock }: TransportOptions,
     owner: EndpointOwner,
   ) {
     const parsed = parseNodeUrl(url, headers);
@@ -153,7 +153,7 @@ export class NodeEndpoint {
       },
     });
     this.#probe = new LivenessProbe({ origin, path, headers: this.#headers });
-    this.#hangWatch = new HangWatch(owner, this.#probe);
+    this.#hangWatch = new HangWatch(owner, this.#probe, clock);
   }
 
   /** The node responds neither to requests nor to probes. */
