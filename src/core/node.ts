@@ -72,10 +72,14 @@ export interface NodeReply {
   readonly retryAfterSeconds?: number | undefined;
 }
 
+/** What of a request for logs was too large: its blocks, its addresses or topics, or the response. */
+export type LogsRefusal = "width" | "lists" | "size";
+
 export interface NodeErrorOptions extends RpcErrorOptions {
   /** JSON-RPC error code; default: -32603. */
   readonly code?: number;
   readonly reply?: NodeReply;
+  readonly refusal?: LogsRefusal | undefined;
 }
 
 /** An error that a node returned, or the lack of a response. The client receives the node's code, message and data. */
@@ -85,12 +89,15 @@ export class NodeError extends RpcError {
   readonly node: string;
   /** Undefined if no reply arrived. */
   readonly reply: NodeReply | undefined;
+  /** Why a request for logs must be split. Undefined: that does not help. */
+  readonly refusal: LogsRefusal | undefined;
 
   constructor(kind: NodeErrorKind, node: string, message: string, options: NodeErrorOptions = {}) {
     super(options.code ?? CODES.INTERNAL, message, options);
     this.kind = kind;
     this.node = node;
     this.reply = options.reply;
+    this.refusal = options.refusal ?? (kind === "tooLarge" ? "size" : undefined);
   }
 }
 

@@ -4,10 +4,9 @@ import type { Heads } from "../core/heads.ts";
 import { type Node, type NodeError, UnverifiedError } from "../core/node.ts";
 import { bloomAdmits } from "../ethereum/bloom.ts";
 import { formatQuantity, isHash, isQuantity } from "../ethereum/hex.ts";
-import { canonicalLogFilter, type LogFilter, withoutWildcards } from "../ethereum/logFilter.ts";
+import { type LogFilter, withoutWildcards } from "../ethereum/logFilter.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import type { LogVerifier } from "../verification/logVerifier.ts";
-import { hashFilter } from "./cachedSegments.ts";
 import { formatList, joinLogs, orderLogs } from "./mergeLogs.ts";
 import { type FetchRange, lastFinal } from "./plan.ts";
 import { invalidAnswer, otherBranch, type RangeResponse, requestJson } from "./requestLogs.ts";
@@ -23,7 +22,6 @@ const MAX_FINAL_RECHECKS = 8;
 export interface Recheck {
   /** Tried in this order, until one has logs. */
   readonly ranges: readonly FetchRange[];
-  readonly filterHash: string;
   /** The numbers of these blocks; undefined if the ranges have no other blocks. */
   readonly blocks?: ReadonlySet<number>;
 }
@@ -51,8 +49,7 @@ export const planRechecks = ({ node, range, logs, context }: RangeResponse): rea
     // A bloom does not count topics. With a filter such as `[Transfer, any, any, any]` it admits nearly every block.
     // So their logs with any number of topics are fetched in one request.
     const together = { from: numbers.at(-1) ?? range.from, to: range.to, final: false, filter: wide, avoided: node };
-    const filterHash = hashFilter(canonicalLogFilter(wide));
-    return [{ ranges: [together], filterHash, blocks: new Set(numbers.map(Number)) }];
+    return [{ ranges: [together], blocks: new Set(numbers.map(Number)) }];
   }
   return numbers.flatMap((number) => {
     const block = heads.at(number);
@@ -64,7 +61,7 @@ export const planRechecks = ({ node, range, logs, context }: RangeResponse): rea
     // A final range is checked with the node that returned it: a lagging machine does not have the block.
     // The node may leave out the logs again.
     const ranges = [...(final ? [{ ...alone, node }] : []), { ...alone, avoided: node }];
-    return [{ ranges, filterHash: context.filterHash }];
+    return [{ ranges }];
   });
 };
 

@@ -1,6 +1,6 @@
 import { systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
-import { type Node, NodeError } from "../core/node.ts";
+import { type LogsRefusal, type Node, NodeError } from "../core/node.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Lease } from "../limits/fairGate.ts";
@@ -30,7 +30,6 @@ import {
   splitFinal,
 } from "./plan.ts";
 import { PrunePoints, RangeNodes } from "./rangeNodes.ts";
-import { parseTooLarge, type TooLarge } from "./rangeTooLarge.ts";
 import { logsOfReceipts } from "./receiptLogs.ts";
 import { dropShortLogs, type FetchContext, type RangeResponse, requestLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
@@ -95,7 +94,6 @@ export class RangeFetcher {
     if (ofReceipts !== undefined) {
       return ofReceipts;
     }
-    const { filterHash } = context;
     const failed = new FailedNodes(context.retries);
     for (;;) {
       const halves = this.#rangeNodes.hasNodeFor(range) ? undefined : splitFinal(range, context.view.heads);
@@ -104,8 +102,7 @@ export class RangeFetcher {
       }
       const lease = await this.#rangeNodes.acquire(range, context, failed);
       const { place: node } = lease;
-      const limits = { ...this.#limits.lists(node), blocks: this.#limits.blocks(node, filterHash) };
-      const fitting = fitFetchRange(range, limits);
+      const fitting = fitFetchRange(range, this.#limits.blocks(node));
       if (fitting.length > 1) {
         lease.release();
         return this.#fetchParts(fitting, context);
@@ -151,14 +148,9 @@ export class RangeFetcher {
   async #request(node: Node, range: FetchRange, context: FetchContext): Promise<readonly ScannedLog[]> {
     const { verifier, rangeTimeoutMs = RANGE_TIMEOUT_MS } = this.#options;
     const deadlineMs = performance.now() + rangeTimeoutMs;
-    const { logs, bytes } = await requestLogs(
-      node,
-      range,
-      context.with({ deadlineMs }),
-      verifier?.checksFilter === true,
-    );
+    const logs = await requestLogs(node, range, context.with({ deadlineMs }), verifier?.checksFilter === true);
     if (range.blockHash === undefined) {
-      this.#limits.recordSuccess(node, context.filterHash, blocksOf(range), { logs: logs.length, bytes });
+      this.#limits.recordAccepted(node, blocksOf(range));
     }
     return logs;
   }
@@ -195,9 +187,9 @@ export class RangeFetcher {
     }
   }
 
-  async #recheck({ ranges, filterHash, blocks }: Recheck, context: FetchContext): Promise<readonly ScannedLog[]> {
+  async #recheck({ ranges, blocks }: Recheck, context: FetchContext): Promise<readonly ScannedLog[]> {
     for (const range of ranges) {
-      const { logs } = await this.fetch(range, context.withFetch({ filterHash, isPlanned: false }));
+      const { logs } = await this.fetch(range, context.withFetch({ isPlanned: false }));
       if (logs.length > 0) {
         return blocks === undefined ? logs : logs.filter(({ block }) => blocks.has(block));
       }
@@ -290,8 +282,8 @@ export class RangeFetcher {
     if (!(error instanceof NodeError)) {
       throw error;
     }
-    const tooLarge = parseTooLarge(error);
-    const parts = tooLarge && this.#split(node, range, context, tooLarge);
+    const { refusal } = error;
+    const parts = refusal && this.#split(node, range, context, refusal);
     telemetry.metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
     const hasFinal = lastFinal(range, context.view.heads) !== undefined;
     if (parts === undefined && hasFinal && error.kind === "missingData" && PRUNED.test(error.message)) {
@@ -300,23 +292,24 @@ export class RangeFetcher {
     return parts;
   }
 
+  /** Halves a refused range, or throws RefusedRange if the query can plan it again and no node accepts its blocks. */
   #split(
     node: Node,
     range: FetchRange,
-    { filterHash, isPlanned }: FetchContext,
-    tooLarge: TooLarge,
+    { isPlanned }: FetchContext,
+    refusal: LogsRefusal,
   ): readonly FetchRange[] | undefined {
     const { chain, telemetry } = this.#options;
-    const { logSpans } = telemetry.metrics;
-    if (range.blockHash === undefined) {
-      this.#limits.recordTooLarge(node, filterHash, blocksOf(range), tooLarge);
+    const blocks = blocksOf(range);
+    if (range.blockHash === undefined && refusal === "width") {
+      this.#limits.recordRefused(node, blocks);
     }
-    const parts = halveFetchRange(range, tooLarge);
-    if (isPlanned === true && tooLarge.what === "blocks" && blocksOf(range) > this.#limits.rangeBlocks(filterHash)) {
-      logSpans.inc({ chain, outcome: "tooLarge" });
-      throw new RefusedRange(`${node.name} refused a range of ${blocksOf(range)} blocks`);
+    const isTooWide = refusal === "width" && blocks > this.#limits.mostBlocks;
+    if (isPlanned && blocks > 1 && (isTooWide || refusal === "size")) {
+      telemetry.metrics.logSpans.inc({ chain, outcome: "tooLarge" });
+      throw new RefusedRange(node, range, refusal);
     }
-    return parts;
+    return halveFetchRange(range, refusal);
   }
 }
 

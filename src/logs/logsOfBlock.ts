@@ -49,7 +49,7 @@ export class LogsOfBlock {
     }
     const owner = { clientId: context.caller.clientId, group: {}, signal: context.signal };
     // One block is always small enough for memory.
-    const own = { owner, filterHash, countBytes: () => undefined, retries: new FetchRetries(), memory: context.memory };
+    const own = { owner, countBytes: () => undefined, retries: new FetchRetries(), memory: context.memory };
     const fetched = await this.#fetch(hash, filter, new FetchContext(context, own));
     const bytes = joinLogs(fetched.logs, fetched.timestamps);
     const number = fetched.logs[0]?.block;

@@ -1,9 +1,8 @@
 import type { Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { Node } from "../core/node.ts";
+import type { LogsRefusal, Node } from "../core/node.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
-import type { TooLarge } from "./rangeTooLarge.ts";
 
 /** Blocks of one segment, aligned. */
 const SEGMENT_BLOCKS = 128n;
@@ -96,6 +95,8 @@ export interface FetchRange extends BlockRange {
   readonly blockHash?: Hash;
   /** The block was requested as part of a range, and is fetched again: its receipts are not read. */
   readonly isRecheck?: true;
+  /** It is larger than any that the node has accepted, and is requested whole. */
+  readonly isLarger?: boolean;
   /** The only node for the request. */
   readonly node?: Node;
   /** The node that left out the logs of the block. Another one is preferred. */
@@ -104,8 +105,16 @@ export interface FetchRange extends BlockRange {
   readonly comparedOrigin?: string;
 }
 
-/** A node refused a planned range. The query plans it again by the limit that was learned from the refusal. */
-export class RefusedRange extends Error {}
+/** A node refused a planned range. The query plans its blocks again, in smaller ranges. */
+export class RefusedRange extends Error {
+  override readonly name = "RefusedRange";
+  readonly refusal: LogsRefusal;
+
+  constructor(node: Node, range: FetchRange, refusal: LogsRefusal) {
+    super(`${node.name} refused a range of ${blocksOf(range)} blocks`);
+    this.refusal = refusal;
+  }
+}
 
 export const blocksOf = ({ from, to }: BlockRange): number => Number(to - from) + 1;
 
@@ -152,58 +161,27 @@ const cutTopics = (range: FetchRange, max: number): FetchRange[] => {
   }));
 };
 
-export interface FetchRangeLimits {
-  readonly blocks: number;
-  readonly addresses: number;
-  readonly topics: number;
-}
+/** Splits a range into parts of at most `maxBlocks` blocks. Returns only the range itself if it fits. */
+export const fitFetchRange = (range: FetchRange, maxBlocks: number): readonly FetchRange[] =>
+  range.blockHash !== undefined || range.isLarger === true || blocksOf(range) <= maxBlocks
+    ? [range]
+    : splitRange(range, maxBlocks).map((part) => ({ ...range, ...part }));
 
-/** Splits a range into parts that fit a node's learned limits. Returns only the range itself if it fits. */
-export const fitFetchRange = (
-  range: FetchRange,
-  { blocks, addresses, topics }: FetchRangeLimits,
-): readonly FetchRange[] => {
-  if (range.blockHash === undefined && blocksOf(range) > blocks) {
-    return splitRange(range, blocks).map((part) => ({ ...range, ...part }));
-  }
-  const parts = cutAddresses(range, addresses);
-  return parts.length > 1 ? parts : cutTopics(range, topics);
-};
-
-const halveLists = (range: FetchRange, first: "addresses" | "topics"): readonly FetchRange[] | undefined => {
+/** Halves the longer of the addresses and the topics. */
+const halveLists = (range: FetchRange): readonly FetchRange[] | undefined => {
   const addresses = range.filter.addresses.length;
-  const longest = Math.max(0, ...range.filter.topics.map(({ length }) => length));
-  const byAddresses = () => addresses > 1 && cutAddresses(range, Math.ceil(addresses / 2));
-  const byTopics = () => longest > 1 && cutTopics(range, Math.ceil(longest / 2));
-  const found = first === "addresses" ? byAddresses() || byTopics() : byTopics() || byAddresses();
-  return found || undefined;
+  const topics = Math.max(0, ...range.filter.topics.map(({ length }) => length));
+  if (Math.max(addresses, topics) <= 1) {
+    return undefined;
+  }
+  return addresses >= topics ? cutAddresses(range, Math.ceil(addresses / 2)) : cutTopics(range, Math.ceil(topics / 2));
 };
 
-/**
- * Splits a fetch range that a node rejected as too large: by blocks, then by addresses, then by the topics of a position. If the
- * node's error names lists, it splits those first. A limit of the node is used only if it makes the range smaller.
- * Returns `undefined` if the range cannot be split.
- */
-export const halveFetchRange = (
-  range: FetchRange,
-  { what, limit, range: suggested }: TooLarge,
-): readonly FetchRange[] | undefined => {
-  if (what === "addresses" || what === "topics") {
-    if (limit !== undefined && limit < range.filter[what].length && what === "addresses") {
-      return cutAddresses(range, limit);
-    }
-    return halveLists(range, what);
-  }
+/** Halves a range that a node refused: its blocks, or its lists if they are too long or the range is one block. */
+export const halveFetchRange = (range: FetchRange, refusal: LogsRefusal): readonly FetchRange[] | undefined => {
   const blocks = blocksOf(range);
-  if (blocks === 1 || range.blockHash !== undefined) {
-    return halveLists(range, "addresses");
+  if (refusal === "lists" || blocks === 1 || range.blockHash !== undefined) {
+    return halveLists(range);
   }
-  if (suggested?.from === range.from && suggested.to >= range.from && suggested.to < range.to) {
-    return [
-      { ...range, to: suggested.to },
-      { ...range, from: suggested.to + 1n },
-    ];
-  }
-  const maxBlocks = what === "blocks" && limit !== undefined && limit < blocks ? limit : Math.ceil(blocks / 2);
-  return splitRange(range, maxBlocks).map((part) => ({ ...range, ...part }));
+  return splitRange(range, Math.ceil(blocks / 2)).map((part) => ({ ...range, ...part, isLarger: false }));
 };

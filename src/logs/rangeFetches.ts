@@ -7,7 +7,7 @@ import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { LogsOptions } from "./logsOptions.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
-import { blocksOf, RefusedRange } from "./plan.ts";
+import { blocksOf, MAX_RANGE_BLOCKS, RefusedRange } from "./plan.ts";
 import { FetchContext } from "./requestLogs.ts";
 import type { ClaimedRange, SegmentTable } from "./segmentTable.ts";
 
@@ -18,9 +18,15 @@ const ADMIT_BELOW_BYTES = 20 * 1024 * 1024;
 /** Recent segments are fetched before older ones, up to this size. */
 const RECENT_FIRST_BYTES = 10 * 1024 * 1024;
 
+/** Ranges with larger responses are made smaller, so that many fit into a query's memory. */
+const TARGET_RANGE_BYTES = 2 * 1024 * 1024;
+
 class NoRoom extends Error {}
 /** Created once: an abort without a reason creates an error with a stack each time. */
 const ENDED = new Error("The fetch range has ended");
+
+/** A claimed range, and whether it is larger than any that a node has accepted. */
+type PlannedRange = ClaimedRange & { readonly isLarger: boolean };
 
 export interface HashedFilter {
   readonly filter: LogFilter;
@@ -46,6 +52,11 @@ export class RangeFetches {
   /** Ends waiting requests. */
   readonly #waiting: AbortSignal;
   readonly #nodes = new Set<string>();
+  /** Falls if a node refuses the logs of a range, and if they do not fit into memory. */
+  #maxBlocks = MAX_RANGE_BLOCKS;
+  /** The largest range that was fetched since `#maxBlocks` fell. */
+  #fetchedBlocks = 0;
+  #bytesPerBlock = 0;
   #inFlight = 0;
   #inFlightBlocks = 0;
   #isSending = false;
@@ -76,11 +87,10 @@ export class RangeFetches {
     return this.#nodes;
   }
 
-  /** Starts fetch ranges while slots and memory allow it. Until a node has accepted or refused the size, that is one. */
+  /** Starts fetch ranges while slots and memory allow it. Until a node has accepted the size, that is one. */
   start(): void {
-    const { limits, maxRanges } = this.#options;
     while (this.#failure === undefined && !this.#waiting.aborted) {
-      const range = this.#inFlight < (limits.isTried(this.#rangeBlocks) ? maxRanges : 1) ? this.#claim() : undefined;
+      const range = this.#inFlight < (this.#isTried ? this.#options.maxRanges : 1) ? this.#claim() : undefined;
       if (range === undefined) {
         return;
       }
@@ -133,7 +143,7 @@ export class RangeFetches {
   }
 
   /** Claims the next missing segments, if there are any and there is room. Before the first byte is sent, these are the recent ones. */
-  #claim(): ClaimedRange | undefined {
+  #claim(): PlannedRange | undefined {
     const { next } = this.#table;
     const start = this.#isSending ? next : this.#table.firstRecent();
     const at = start < 0 ? -1 : this.#table.nextMissing(start);
@@ -143,21 +153,42 @@ export class RangeFetches {
       return undefined;
     }
     // The range with the recent blocks is filled with older ones, so that together they need the fewest requests.
-    return this.#table.claimRange(at, this.#rangeBlocks, this.#isSending ? "ascending" : "descending");
+    const { blocks, isLarger } = this.#options.limits.plan(this.#ownBlocks);
+    const range = this.#table.claimRange(at, blocks, this.#isSending ? "ascending" : "descending");
+    return range && { ...range, isLarger };
   }
 
-  get #rangeBlocks(): number {
-    const { filterHash } = this.#query;
+  /** Whether a node has accepted a range of the size that is planned next. */
+  get #isTried(): boolean {
     const { limits } = this.#options;
-    return Math.min(limits.memoryBlocks(filterHash), limits.rangeBlocks(filterHash));
+    const isFetched = this.#fetchedBlocks >= Math.min(this.#ownBlocks, limits.mostBlocks);
+    return isFetched || (this.#maxBlocks === MAX_RANGE_BLOCKS && limits.isTried);
+  }
+
+  /** The blocks of a range that this query's logs allow. */
+  get #ownBlocks(): number {
+    return Math.max(1, Math.min(this.#maxBlocks, Math.floor(TARGET_RANGE_BYTES / this.#bytesPerBlock)));
+  }
+
+  /** A range was refused, or did not fit: the next ones have half of its blocks. */
+  #halve(blocks: number): void {
+    this.#maxBlocks = Math.max(1, Math.min(this.#maxBlocks, Math.floor(blocks / 2)));
+    this.#fetchedBlocks = 0;
+  }
+
+  /** The average rises at once and falls slowly: a range that is too large costs more than one that is too small. */
+  #countDensity(blocks: number, bytes: number): void {
+    const previous = this.#bytesPerBlock;
+    const density = bytes / blocks;
+    this.#bytesPerBlock = Math.max(density, (previous * 3 + density) / 4);
   }
 
   #hasRoom(maxBytes: number): boolean {
-    const expectedBytes = this.#inFlightBlocks * this.#options.limits.bytesPerBlock(this.#query.filterHash);
+    const expectedBytes = this.#inFlightBlocks * this.#bytesPerBlock;
     return this.#table.bufferedBytes + expectedBytes < maxBytes;
   }
 
-  async #fetch(range: ClaimedRange): Promise<void> {
+  async #fetch(range: PlannedRange): Promise<void> {
     this.#memory.admit();
     const blocks = blocksOf(range);
     let receivedBytes = 0;
@@ -168,7 +199,6 @@ export class RangeFetches {
       if (this.#table.bufferedBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
         return;
       }
-      this.#options.limits.recordOverflow(this.#query.filterHash, blocks, receivedBytes);
       throw new NoRoom("No room for a fetch range");
     };
     this.#inFlight++;
@@ -178,6 +208,8 @@ export class RangeFetches {
       for (const node of fetched.nodes) {
         this.#nodes.add(node);
       }
+      this.#fetchedBlocks = Math.max(this.#fetchedBlocks, blocks);
+      this.#countDensity(blocks, receivedBytes);
       range.complete(fetched);
     } catch (error) {
       if (!(error instanceof NoRoom || error instanceof RefusedRange)) {
@@ -185,7 +217,11 @@ export class RangeFetches {
       }
       range.discard();
       if (error instanceof NoRoom) {
+        this.#countDensity(blocks, receivedBytes);
         this.#table.evictAfterNext();
+      }
+      if (error instanceof NoRoom || error.refusal === "size") {
+        this.#halve(blocks);
       }
     } finally {
       this.#inFlight--;
@@ -194,8 +230,11 @@ export class RangeFetches {
     }
   }
 
-  async #request({ from, to, final }: ClaimedRange, countBytes: FetchContext["countBytes"]): Promise<FetchedLogs> {
-    const { filter, filterHash } = this.#query;
+  async #request(
+    { from, to, final, isLarger }: PlannedRange,
+    countBytes: FetchContext["countBytes"],
+  ): Promise<FetchedLogs> {
+    const { filter } = this.#query;
     const context = this.#context;
     const ending = new AbortController();
     const waiting = AbortSignal.any([this.#waiting, ending.signal]);
@@ -204,11 +243,10 @@ export class RangeFetches {
     const signal = AbortSignal.any([context.signal, ending.signal]);
     try {
       return await this.#options.fetchLogs(
-        { from, to, filter, final },
+        { from, to, filter, final, isLarger },
         // `countBytes` counts the logs. They are sent piece by piece, so that the request does not hold them to its end.
         new FetchContext(context.with({ ending: { signal } }), {
           owner,
-          filterHash,
           countBytes,
           isPlanned: true,
           retries: new FetchRetries(),

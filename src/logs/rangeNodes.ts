@@ -28,10 +28,10 @@ export class RangeNodes {
   }
 
   /** Waits for a slot and a node; if all nodes have failed, for the next round. Throws after the last round. */
-  async acquire(range: FetchRange, { owner, filterHash }: FetchContext, failed: FailedNodes): Promise<Lease<Node>> {
+  async acquire(range: FetchRange, { owner }: FetchContext, failed: FailedNodes): Promise<Lease<Node>> {
     const { slots, clock = systemClock } = this.#options;
     for (;;) {
-      const lease = await slots.acquire(owner, () => this.#choose(range, filterHash, failed));
+      const lease = await slots.acquire(owner, () => this.#choose(range, failed));
       if (lease !== undefined) {
         return lease;
       }
@@ -48,7 +48,7 @@ export class RangeNodes {
    * Chooses the node for a fetch range among those that have its blocks and have not failed in this round, by their use.
    * A later tier is chosen only if no node of an earlier one is available. It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
    */
-  #choose(range: FetchRange, filterHash: string, failed: FailedNodes): Choice<Node> {
+  #choose(range: FetchRange, failed: FailedNodes): Choice<Node> {
     const { nodes, slots } = this.#options;
     const untried = (range.node === undefined ? nodes : [range.node]).filter(
       (node) => isEligible(node, range) && node.serves("eth_getLogs") && !failed.has(node) && hasBlocks(node, range),
@@ -60,7 +60,7 @@ export class RangeNodes {
     if (available.length === 0) {
       return "none";
     }
-    const size = (node: Node) => Math.min(this.#limits.blocks(node, filterHash), blocksOf(range));
+    const size = (node: Node) => Math.min(this.#limits.blocks(node), blocksOf(range));
     const [best] = available
       .filter((node) => slots.inFlight(node) < node.maxLogRanges)
       .toSorted((left, right) => size(right) - size(left) || slots.inFlight(left) - slots.inFlight(right));

@@ -16,7 +16,6 @@ import { type ScannedLog, scanLogs, withoutZeroTimestamps } from "./scanLogs.ts"
 /** What the requests of one log query share beside their context. */
 interface FetchFields {
   readonly owner: SlotOwner;
-  readonly filterHash: string;
   /** Counts received bytes; throws if there is no room for them. */
   readonly countBytes: (bytes: number) => void;
   /** The query can plan the range again. False for a part of a planned range. */
@@ -38,10 +37,6 @@ export class FetchContext extends Context {
 
   get owner(): SlotOwner {
     return this.#fields.owner;
-  }
-
-  get filterHash(): string {
-    return this.#fields.filterHash;
   }
 
   get countBytes(): FetchFields["countBytes"] {
@@ -86,8 +81,7 @@ export const otherBranch = (node: Node, message: string): NodeError =>
   new NodeError("otherBranch", node.name, message, RETRY_LATER);
 
 /**
- * Requests the logs of a range from this node only. Returns them in ascending order, each once, with the number of bytes.
- * Throws if they do not belong to the request. With `checksFilter` that is a wrong response, and so are logs that the filter does
+ * Requests the logs of a range from this node only. Returns them in ascending order, each once. Throws if they do not belong to the request. With `checksFilter` that is a wrong response, and so are logs that the filter does
  * not match.
  */
 export const requestLogs = async (
@@ -95,7 +89,7 @@ export const requestLogs = async (
   range: FetchRange,
   context: FetchContext,
   checksFilter: boolean,
-): Promise<{ readonly logs: readonly ScannedLog[]; readonly bytes: number }> => {
+): Promise<readonly ScannedLog[]> => {
   const { blockHash, filter } = range;
   const params = [formatLogFilter(filter, blockHash === undefined ? range : { blockHash })];
   const text = await request(node, createCall("eth_getLogs", params), context, context.countBytes).catch((error) => {
@@ -112,7 +106,7 @@ export const requestLogs = async (
   if (checksFilter && !logs.every(createLogMatcher(withoutEmptyTail(filter)))) {
     throw failed("Logs that the filter does not match");
   }
-  return { logs, bytes: text.length };
+  return logs;
 };
 
 /** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */

@@ -35,7 +35,7 @@ export class SplitLogs {
   constructor(options: LogsOptions) {
     const { nodes, store, memory } = options;
     this.#options = options;
-    this.#limits = new NodeLimits(options);
+    this.#limits = new NodeLimits(nodes);
     const fetcher = new RangeFetcher(options, this.#limits);
     const fetchLogs = shareFetches(fetcher.fetch);
     // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.

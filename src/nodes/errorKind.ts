@@ -1,4 +1,4 @@
-import type { NodeError, NodeErrorKind } from "../core/node.ts";
+import type { LogsRefusal, NodeError, NodeErrorKind } from "../core/node.ts";
 import { PRUNED_CODE, RETRY_RULES, retryCause } from "../core/retryPolicy.ts";
 
 interface Rule {
@@ -183,6 +183,36 @@ export const errorKind = (
   }
   // EIP-1474: "limit exceeded". jsonrpsee uses the code for unsupported batches.
   return code === -32005 && !/batch/i.test(message) ? "rateLimited" : "other";
+};
+
+/**
+ * Texts with which nodes refuse a request for logs, by what is too large. The first that matches decides: texts about the response
+ * name a range too. Source: docs/reference/providers.md, Log ranges and results.
+ */
+const LOGS_REFUSALS: readonly (readonly [LogsRefusal, RegExp])[] = [
+  ["lists", /exceed max (addresses|topics)|query contains [\d,]+ filters/i],
+  [
+    "size",
+    /log response size|response size (should|is|too)|response (is too big|too large)|returned more than|max results|too many logs|narrow your filter|max logs per response|logs matched by query|must be smaller than size|query time(d )?out|request timed out|execution timeout/i,
+  ],
+  [
+    "width",
+    /block range|blocks? range|blocks distance|too many blocks|(range|limited to|ranges over|query to at most|up to an?) [\d,x]+|limited to (a|an) |range allowed for your plan|max range|number of requested blocks|range (is )?too (wide|large|big)|maximum of \d+ blocks|threshold exceeded/i,
+  ],
+];
+
+/** The kinds of errors that such a text can have. */
+const REFUSING: ReadonlySet<NodeErrorKind> = new Set(["tooLarge", "timeout", "invalidParams", "other"]);
+/** Errors of parameters, which name a range too. */
+const INVALID_RANGE = /invalid block range/i;
+
+/** Returns what of a request for logs a node refused as too large; undefined for another error. */
+export const logsRefusal = (kind: NodeErrorKind, text: string): LogsRefusal | undefined => {
+  if (!REFUSING.has(kind) || INVALID_RANGE.test(text)) {
+    return undefined;
+  }
+  const [refusal] = LOGS_REFUSALS.find(([, pattern]) => pattern.test(text)) ?? [];
+  return refusal ?? (kind === "tooLarge" ? "size" : undefined);
 };
 
 /** Texts of geth, reth and Erigon; of Nethermind; of Besu; of OpenEthereum. */

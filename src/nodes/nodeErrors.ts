@@ -1,7 +1,7 @@
 import { type Check, NodeError, type NodeErrorKind, type NodeReply, UnverifiedError } from "../core/node.ts";
 import { asText } from "../json/jsonBytes.ts";
 import { CODES, overBudget } from "../jsonrpc/rpcError.ts";
-import { errorKind, plainTextKind } from "./errorKind.ts";
+import { errorKind, logsRefusal, plainTextKind } from "./errorKind.ts";
 import type { HttpReply, PostError } from "./httpPost.ts";
 import type { NodeUrl } from "./nodeConfig.ts";
 
@@ -103,16 +103,13 @@ export class NodeErrors {
       return this.#verifies ? this.unverified("json") : this.create("invalidAnswer", "unreadable error");
     }
     const { code, message, data, isComplete: isWhole } = parsed;
-    const kind = errorKind(
-      code,
-      typeof data === "string" && !data.startsWith("0x") ? `${message} ${data}` : message,
-      http.status,
-      isQuoting,
-    );
+    const said = typeof data === "string" && !data.startsWith("0x") ? `${message} ${data}` : message;
+    const kind = errorKind(code, said, http.status, isQuoting);
     const seconds = parseRetryAfter(http.retryAfter);
     return new NodeError(kind, this.#name, message, {
       code,
       data,
+      refusal: logsRefusal(kind, said),
       reply: { status: http.status, text: message, retryAfterSeconds: seconds },
       ...(http.status === 429 && { status: 429, retryAfterSeconds: seconds ?? 1 }),
       ...(isWhole && { text: redacted === text ? error : Buffer.from(redacted) }),

@@ -4,6 +4,7 @@ import { type Node, NodeError, type NodeErrorKind } from "../../src/core/node.ts
 import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { formatData, formatQuantity } from "../../src/ethereum/hex.ts";
 import { type LogFilter, parseLogQuery, withoutWildcards } from "../../src/ethereum/logFilter.ts";
+import { errorKind, logsRefusal } from "../../src/nodes/errorKind.ts";
 import { type FakeBlock, formatLogsOf } from "./fakeChain.ts";
 
 export interface LogsRequest {
@@ -62,8 +63,12 @@ async function* inChunks(body: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
 
-export const nodeError = (message: string, code = -32000, kind: NodeErrorKind = "other", data?: unknown): NodeError =>
-  new NodeError(kind, "fake", message, { code, data });
+/** Creates the error of a node, as `NodeErrors` does for its text. */
+export const nodeError = (
+  message: string,
+  code = -32000,
+  kind: NodeErrorKind = errorKind(code, message, 200, false),
+): NodeError => new NodeError(kind, "fake", message, { code, refusal: logsRefusal(kind, message) });
 
 /** Creates a node with a fake chain, limits and faults. */
 export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {

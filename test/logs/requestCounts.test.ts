@@ -49,20 +49,22 @@ for (const { name, blocks } of cases) {
     assert.equal(calls.length, count);
   });
 
-  test(`50,000 unaligned blocks need 50 requests of a node that accepts 1,000: ${name}`, async () => {
+  test(`50,000 unaligned blocks of a node that accepts 1,000 need few requests beyond 50: ${name}`, async () => {
     const node = createNode(1_000);
     const split = createSplit([node]);
     const answer = await split.request(ANY, blocks, createContext({ heads: HEADS }));
     assert.deepEqual(await readLogs(answer), plainScan(CHAIN, ANY, blocks));
     const refused = sizesOf(node).filter((size) => size > 1_000);
-    assert.equal(refused.length, 1, "one request finds the limit");
-    assert.equal(node.logsRequests.length, 51);
+    // The first request is refused. One larger range follows after each ten accepted ones.
+    assert.ok(refused.length <= 1 + 50 / 10, `${refused.length} refused`);
+    assert.ok(node.logsRequests.length <= 60, `${node.logsRequests.length} requests`);
   });
 }
 
 test("a segment that two fetch ranges cut is cached as one, also above the finalized block", async () => {
   const store = createMemoryStore();
-  const blocks = range(106_000, 109_999);
+  // The first node accepts 999 blocks after its refusal, and these are four times as many.
+  const blocks = range(106_004, 109_999);
   const first = createNode(1_000);
   await readLogs(await createSplit([first], { store }).request(ANY, blocks, createContext({ heads: HEADS })));
   const cut = first.logsRequests.filter(({ to }) => (to + 1) % 128 !== 0 && to !== 109_999);
