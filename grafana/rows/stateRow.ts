@@ -7,7 +7,7 @@ export const stateRow: Row = {
     {
       title: "Units saved and spent",
       description:
-        "Provider units a second: of reads that state answered, and of write sets, learning, audits and samples.",
+        "Provider units a second: of reads that state answered, and of write sets, learning, checks and samples.",
       unit: "suffix:units/s",
       queries: [
         named("saved", rates("state_units_saved_total", CHAIN)),
@@ -17,7 +17,7 @@ export const stateRow: Row = {
     {
       title: "Compared with a node",
       description:
-        "Known values that audits and samples compared a second, wrong ones, also by responses to clients (read), proven ones that a node contradicts, and those on which nodes disagree.",
+        "Known values that checks and samples compared a second, wrong ones, also by responses to clients (read), proven ones that a node contradicts, and those on which two nodes disagree.",
       unit: "suffix:values/s",
       queries: [
         named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
@@ -76,12 +76,12 @@ export const stateRow: Row = {
     {
       title: "Known values",
       description:
-        "Values in memory, 1 while new blocks are followed, and 1 while values are on probation and answer no read.",
+        "Values in memory, 1 while new blocks are followed, and 1 while values wait for their first check and answer no read.",
       unit: "short",
       queries: [
         named("{{chain}} values", value("sum", "state_values", CHAIN, "chain")),
         named("{{chain}} follows", value("max", "state_following", CHAIN, "chain")),
-        named("{{chain}} on probation", value("max", "state_on_probation", CHAIN, "chain")),
+        named("{{chain}} unchecked", value("max", "state_unchecked", CHAIN, "chain")),
       ],
     },
     {

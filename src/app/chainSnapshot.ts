@@ -39,8 +39,6 @@ const MAX_SHARE = 1 / 16;
 /** The end of the process waits this long for a save. A million values take 3 to 8 s. */
 export const SNAPSHOT_SAVE_MS = 10_000;
 const MAX_WRITE_MS = 60_000;
-/** A difference of this time is blamed on the snapshot. */
-const WATCHED_MS = 600_000;
 
 /** Options of which known values depend. */
 const optionsOf = ({ state: { source }, reads: { agree } }: ChainConfig) => ({ source, agree });
@@ -81,22 +79,16 @@ export class ChainSnapshot {
   #saved: SavedState | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
-  /** The number of calls of `replace`. */
-  #replacements = 0;
+  /** The number of calls of `discard`. */
+  #discards = 0;
   /** The block of the newest snapshot. */
   #newest: string | undefined;
-  #watchedUntilMs = Number.NEGATIVE_INFINITY;
   /** Another process has the folder, whose snapshot may be restored later. */
   #isAwaited = false;
   #unsubscribe: (() => void) | undefined;
 
   constructor(options: ChainSnapshotOptions) {
     this.#options = options;
-  }
-
-  /** Whether known values may be restored ones. */
-  get isWatched(): boolean {
-    return performance.now() < this.#watchedUntilMs;
   }
 
   /** Restores what was known before a restart, into empty values. If the folder is not open, `begin` awaits it. Never rejects. */
@@ -145,7 +137,6 @@ export class ChainSnapshot {
     clearInterval(this.#timer);
     this.#unsubscribe?.();
     this.#saved = undefined;
-    this.#watchedUntilMs = Number.NEGATIVE_INFINITY;
   }
 
   /** Adds the values of the process before to those that this one has learned meanwhile. */
@@ -154,7 +145,7 @@ export class ChainSnapshot {
     if (!this.#isAwaited || saved === undefined) {
       return;
     }
-    const { follower, trust } = saved;
+    const { follower } = saved;
     let { generation } = follower;
     await this.#read(saved, {
       answers: saved.answers,
@@ -164,10 +155,8 @@ export class ChainSnapshot {
         await (block && follower.untilApplied(block));
         return block;
       },
-      // Values of givers on probation would end the answers of those that are known.
-      begin: (block, { carriers }) => {
-        const isTrusted = trust.areTrusted(carriers.map((name) => name ?? undefined));
-        const hasBegun = saved === this.#saved && isTrusted && follower.beginAt(block);
+      begin: (block) => {
+        const hasBegun = saved === this.#saved && follower.beginAt(block);
         generation = follower.generation;
         return hasBegun;
       },
@@ -180,12 +169,7 @@ export class ChainSnapshot {
   async #read(parts: SnapshotParts, target: RestoreTarget): Promise<void> {
     const { config, storage, telemetry } = this.#options;
     try {
-      const restored = await restoreSnapshot(
-        storage.readSnapshot(this.#name),
-        this.#trustedChain(parts),
-        parts,
-        target,
-      );
+      const restored = await restoreSnapshot(storage.readSnapshot(this.#name), this.#chain(), parts, target);
       if (restored !== undefined) {
         this.#onRestored(restored);
       }
@@ -211,24 +195,11 @@ export class ChainSnapshot {
     return Promise.race([this.#writing, wait(SNAPSHOT_SAVE_MS, undefined, { ref: false })]);
   }
 
-  /** Called when all values were dropped. */
-  endWatch(): void {
-    this.#watchedUntilMs = Number.NEGATIVE_INFINITY;
-  }
-
-  /** Removes the snapshot, because a restored value was wrong. */
+  /** Removes the snapshot, because a value was wrong. */
   discard(): void {
-    this.#watchedUntilMs = Number.NEGATIVE_INFINITY;
+    this.#discards++;
     this.#newest = undefined;
     void this.#options.storage.removeSnapshot(this.#name);
-  }
-
-  /** Replaces the snapshot by one of now, because it trusts the giver of a wrong value. */
-  replace(): void {
-    this.#replacements++;
-    this.#newest = undefined;
-    void this.#options.storage.removeSnapshot(this.#name);
-    void Promise.resolve(this.#writing).then(() => this.save());
   }
 
   async #write(saved: SavedState, head: string): Promise<void> {
@@ -236,8 +207,8 @@ export class ChainSnapshot {
     const { follower } = saved;
     const { generation } = follower;
     const endMs = performance.now() + MAX_WRITE_MS;
-    const replacements = this.#replacements;
-    const isTrusted = (): boolean => replacements === this.#replacements;
+    const discards = this.#discards;
+    const isTrusted = (): boolean => discards === this.#discards;
     const isCurrent = (): boolean =>
       saved === this.#saved && follower.generation === generation && isTrusted() && performance.now() < endMs;
     const maxBytes = Math.floor(storage.maxBytes * MAX_SHARE);
@@ -272,12 +243,6 @@ export class ChainSnapshot {
   get #name(): string {
     const { config, upstreams } = this.#options;
     return `${config.name}:${upstreams.genesis.chainId}:${upstreams.genesis.hash}`;
-  }
-
-  /** Without the nodes whose traces are suspended: their values are not restored. */
-  #trustedChain({ trust }: SnapshotParts): SnapshotChain {
-    const chain = this.#chain();
-    return { ...chain, nodes: chain.nodes.filter(({ name }) => !trust.evidenceOf(name).isSuspended) };
   }
 
   #chain(): SnapshotChain {
@@ -317,9 +282,6 @@ export class ChainSnapshot {
 
   #onRestored({ block, ...counts }: Restored): void {
     const { config, telemetry } = this.#options;
-    if (block !== undefined) {
-      this.#watchedUntilMs = performance.now() + WATCHED_MS;
-    }
     telemetry.log.info(
       { chain: config.name, ...counts, number: block?.number.toString() },
       "known state is restored from the data folder",

@@ -3,12 +3,11 @@ import { createUnitsOf } from "../access/providerUnits.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import { HeldAnswers } from "../state/calls/storedAnswers.ts";
+import { StateCost } from "../state/cost.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
 import { runSliced, runSlicedWhile } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
-import { SharedProgress } from "../state/sharedProgress.ts";
-import { SourceTrust } from "../state/sourceTrust.ts";
-import { StateCost } from "../state/stateCost.ts";
+import { SourceGuard } from "../state/sources/sourceGuard.ts";
 import { maxMissingBlocks, StateFollower } from "../state/stateFollower.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import { ENTRY_BYTES } from "../state/store/entryPages.ts";
@@ -23,7 +22,7 @@ import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWrit
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
 import { createStateReaders, type FollowedState, type StateReaders } from "./stateReaders.ts";
-import { mayGoOn, removedNodes, untilLinked } from "./stateSuccession.ts";
+import { mayGoOn, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
 const ANSWER_SHARE = 0.125;
@@ -37,7 +36,7 @@ const CATCH_UP_MS = 5_000;
 
 const nowMs = (): number => performance.now();
 
-export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "trust"> {
+export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "guard"> {
   readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution" | "findExecuted">;
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "forget">;
@@ -48,7 +47,7 @@ export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" |
   readonly telemetry: Telemetry;
 }
 
-type Costs = Pick<FollowedState, "cost" | "trust">;
+type Costs = Pick<FollowedState, "cost" | "guard">;
 
 /** The known state of one chain. It begins when the chain is known. */
 export class ChainState {
@@ -59,7 +58,6 @@ export class ChainState {
   #known: FollowedState | undefined;
   #follower: StateFollower | undefined;
   #readers: StateReaders | undefined;
-  #progress: SharedProgress | undefined;
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
@@ -125,13 +123,14 @@ export class ChainState {
     }
   }
 
-  /** Waits until the blocks since a restored one are applied, but not long. */
+  /** Waits until the blocks since a restored one are applied, and restored values passed their check, but not long. */
   async #untilApplied(): Promise<void> {
     const latest = this.#options.upstreams.heads.current()?.latest;
     const settled = latest && this.#follower?.untilApplied(latest);
-    if (settled !== undefined) {
-      await resultWithin(settled, CATCH_UP_MS);
-    }
+    const checked = Promise.resolve(settled).then(() =>
+      this.#store.isTrusted ? undefined : this.#readers?.audit.check(),
+    );
+    await resultWithin(checked, CATCH_UP_MS);
   }
 
   /** Computes the answers again that ended while no process ran. */
@@ -156,7 +155,6 @@ export class ChainState {
   }
 
   #closeLearning(): void {
-    this.#progress?.close();
     this.#readers?.close();
   }
 
@@ -182,17 +180,7 @@ export class ChainState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
-    this.#share(costs);
     this.#follow(sources, known ?? (await this.#restore(costs, sources)));
-  }
-
-  /** Exchanges what is about to be learned with other replicas, from now on. */
-  #share({ cost, trust }: Costs): void {
-    const { pipeline, upstreams } = this.#options;
-    const { runScript } = pipeline;
-    if (runScript !== undefined) {
-      this.#progress = new SharedProgress({ runScript, cost, trust, nodes: upstreams.nodes });
-    }
   }
 
   #recordWrongValue(name: string): void {
@@ -231,24 +219,19 @@ export class ChainState {
     ) {
       return undefined;
     }
-    const { trust, values, held } = known;
+    const { values, held } = known;
     this.#snapshot?.end();
     if (this.#snapshot) {
       successor.#snapshot?.succeed(this.#snapshot);
     }
     await untilLinked(values.head, successor.#options);
     this.#closeLearning();
-    const removed = removedNodes(this.#options.config, successor.#options.config);
     held.clear();
-    if (removed.length === 0 && isDeepStrictEqual(this.#options.config.simulate, successor.#options.config.simulate)) {
+    if (isDeepStrictEqual(this.#options.config.simulate, successor.#options.config.simulate)) {
       await this.#holdAnswers(held);
     }
     await follower.release();
-    for (const node of removed) {
-      trust.forget(node);
-      values.forgetNode(node);
-    }
-    return removed.some((node) => values.givers.carriers.has(node)) ? undefined : known;
+    return known;
   }
 
   /** Keeps the answers at the newest known block for the next chain. */
@@ -276,12 +259,12 @@ export class ChainState {
 
   #createCosts(): Costs {
     const { config, upstreams, telemetry } = this.#options;
-    const { units, probation, learning } = config.state;
+    const { units, unitsPerMinute } = config.state;
     const { metrics } = telemetry;
     const { used } = this.#store;
-    const cost = new StateCost({ chain: config.name, metrics, unitsOf: createUnitsOf(units), learning, used });
+    const cost = new StateCost({ chain: config.name, metrics, unitsOf: createUnitsOf(units), unitsPerMinute, used });
     const nodes = upstreams.nodes.map(({ name }) => name);
-    return { cost, trust: new SourceTrust({ nowMs, cost, probation, nodes }) };
+    return { cost, guard: new SourceGuard({ nowMs, cost, nodes }) };
   }
 
   /** The share of the room for answers to calls. */
@@ -297,7 +280,7 @@ export class ChainState {
     return new ValueStore(followed, Math.max(minimum, Math.floor(state.cacheBytes * EXECUTION_SHARE)));
   }
 
-  #createFollower({ cost, trust, values }: FollowedState): StateFollower {
+  #createFollower({ cost, guard, values }: FollowedState): StateFollower {
     const { config, upstreams, views, telemetry } = this.#options;
     const { heads } = upstreams;
     return new StateFollower({
@@ -305,27 +288,32 @@ export class ChainState {
       sources: this.#sources,
       cost,
       values,
-      trust,
+      guard,
       ...{ chain: config.name, telemetry },
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
-      onDropped: () => {
-        this.#snapshot?.endWatch();
+      onApplied: (writeSet) => this.#readers?.audit.onApplied(writeSet),
+      onDropped: (reason) => {
+        if (reason === "difference") {
+          this.#snapshot?.discard();
+        }
         this.#readers?.learner.onDropped();
       },
-      onDifference: (difference) => this.#readers?.differences.handle(difference, "read"),
+      onDifference: (difference) => this.#readers?.audit.onRead(difference),
     });
   }
 
   #follow(sources: readonly WriteSetSource[], known: FollowedState): void {
     this.#known = known;
     this.#store = known.values;
-    this.#sources = sources.map((source) => known.trust.guard(source));
+    this.#sources = sources.map((source) => known.guard.guard(source));
     const follower = this.#createFollower(known);
     this.#follower = follower;
     const readers = createStateReaders({
-      ...{ ...this.#options, ...known, follower, snapshot: this.#snapshot, answerBytes: this.#answerBytes },
+      ...{ ...this.#options, ...known, follower, answerBytes: this.#answerBytes },
       recordWrongValue: (name) => this.#recordWrongValue(name),
+      // They were wrong, or are not the node's any more. So are those of the snapshot.
+      onAnswersDropped: () => this.#snapshot?.discard(),
     });
     this.#readers = readers;
     const { calls } = readers;

@@ -6,6 +6,7 @@ import type { ChainForks } from "../ethereum/rules.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
+import type { Audit } from "../state/audit.ts";
 import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";
 import { CallLearner } from "../state/calls/callLearner.ts";
@@ -15,9 +16,7 @@ import { CallRunner } from "../state/calls/callRunner.ts";
 import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
 import type { AnswerSource, AnswerTarget } from "../state/calls/storedAnswers.ts";
-import type { OriginComparison } from "../state/originComparison.ts";
-import type { StateCost } from "../state/stateCost.ts";
-import type { StateDifferences } from "../state/stateDifferences.ts";
+import type { StateCost } from "../state/cost.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import type { ValueLoader } from "../state/valueLoader.ts";
@@ -42,8 +41,7 @@ export interface ChainCallCacheOptions {
   readonly follower: StateFollower;
   readonly cost: StateCost;
   readonly loader: ValueLoader;
-  readonly comparison: OriginComparison;
-  readonly differences: StateDifferences;
+  readonly audit: Audit;
   readonly waits: WriteSetWaits;
   readonly maxBytes: number;
   /** Called when all answers are dropped. */
@@ -117,13 +115,13 @@ export interface ChainCallCache extends AnswerSource, AnswerTarget {
 
 /** Creates the answers to calls of one chain. */
 export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache => {
-  const { config, upstreams, values, follower, cost, loader, comparison, differences, waits, telemetry } = options;
+  const { config, upstreams, values, follower, cost, loader, audit, waits, telemetry } = options;
   const lookups = createBlockLookups(options);
   const { headerOf } = lookups;
   const forget = createForget(options);
   const shared = { chain: config.name, values, follower, cost, telemetry };
   const table = new CallTable({ ...shared, maxBytes: options.maxBytes, onCleared: options.onDropped });
-  const checks = new CallChecks({ ...shared, table, comparison, differences, forget });
+  const checks = new CallChecks({ ...shared, table, audit, forget });
   const callNode = createCallNode(upstreams);
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
   const run = createRun(options, lookups);

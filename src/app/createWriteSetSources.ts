@@ -5,15 +5,15 @@ import type { BlockId, HeaderFields } from "../core/heads.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
+import type { StateCost } from "../state/cost.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
 import { ExecutedSource } from "../state/sources/executedSource.ts";
 import { SharedSource } from "../state/sources/sharedSource.ts";
+import type { SourceGuard } from "../state/sources/sourceGuard.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
 import { WitnessedSource } from "../state/sources/witnessedSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
-import type { SourceTrust } from "../state/sourceTrust.ts";
-import type { StateCost } from "../state/stateCost.ts";
 import { selectWriteSetSources, type WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainViews } from "./chainViews.ts";
@@ -27,7 +27,7 @@ export interface WriteSetSourcesOptions {
   readonly views: Pick<ChainViews, "forks" | "systemContracts" | "findExecuted">;
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
-  readonly trust: SourceTrust;
+  readonly guard: SourceGuard;
   readonly telemetry: Pick<Telemetry, "metrics">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
@@ -69,10 +69,10 @@ const blobsAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: Block
 };
 
 const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
-  const { config, views, thread, cost, trust } = options;
+  const { config, views, thread, cost, guard } = options;
   return new TraceSource({
     ...nodes,
-    nodesFor: (block) => trust.order(nodes.nodesFor(block)),
+    nodesFor: (block) => nodes.nodesFor(block).filter(({ name }) => !guard.isSuspended(name)),
     thread,
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createReadBlock(options),
@@ -86,7 +86,7 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
 const createShare = ({
   upstreams,
   pipeline,
-  trust,
+  guard,
 }: WriteSetSourcesOptions): ((source: WriteSetSource) => WriteSetSource) => {
   const { runScript, maxScriptMs: maxReplyMs } = pipeline;
   if (runScript === undefined) {
@@ -97,7 +97,7 @@ const createShare = ({
   return (source) =>
     new SharedSource(source, {
       ...{ values, origins, maxReplyMs },
-      mayUse: (node) => trust.mayUse(node),
+      mayUse: (node) => !guard.isSuspended(node),
       blockTimeMs: () => upstreams.heads.blockTimeMs,
     });
 };
@@ -117,7 +117,7 @@ const createProof = (
   options: WriteSetSourcesOptions,
   nodes: SourceNodes,
 ): ((source: WriteSetSource) => WriteSetSource) => {
-  const { config, thread, cost, trust, telemetry } = options;
+  const { config, thread, cost, telemetry } = options;
   const { prove } = config.state;
   return (source) =>
     prove === false || (prove === "auto" && source.kind === "feed")
@@ -130,7 +130,6 @@ const createProof = (
           isAlways: prove === true,
           headerOf: headerOf(options),
           onResult: (kind, result) => telemetry.metrics.stateProofs.inc({ chain: config.name, source: kind, result }),
-          onProven: (node, block) => node !== undefined && trust.evidenceOf(node).recordProof(block),
         });
 };
 

@@ -1,30 +1,28 @@
 import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { Disagreements } from "../cache/disagreements.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
+import { Audit } from "../state/audit.ts";
 import type { HeldAnswers } from "../state/calls/storedAnswers.ts";
+import type { StateCost } from "../state/cost.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
+import { createNodeReaders } from "../state/fetch/nodeReaders.ts";
 import { ProofReader } from "../state/fetch/proofReader.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
-import { comparedNodes, OriginComparison } from "../state/originComparison.ts";
-import type { SourceTrust } from "../state/sourceTrust.ts";
-import { StateChecks } from "../state/stateChecks.ts";
-import type { StateCost } from "../state/stateCost.ts";
-import { StateDifferences } from "../state/stateDifferences.ts";
+import type { SourceGuard } from "../state/sources/sourceGuard.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import { StateLearner } from "../state/stateLearner.ts";
 import { StateReads } from "../state/stateReads.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import { ValueLoader } from "../state/valueLoader.ts";
 import { WriteSetWaits } from "../state/writeSetWaits.ts";
-import type { ChainSnapshot } from "./chainSnapshot.ts";
 import type { ChainViews } from "./chainViews.ts";
 import { type ChainCallCache, type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 
-/** The values of one chain, with their givers and costs. The chain that replaces it can go on with them. */
+/** The values of one chain, with the guard of their sources and costs. The chain that replaces it can go on with them. */
 export interface FollowedState {
   readonly cost: StateCost;
-  readonly trust: SourceTrust;
+  readonly guard: SourceGuard;
   readonly values: ValueStore;
   /** Answers to calls of an earlier process or chain, until they are added to those of this one. */
   readonly held: HeldAnswers;
@@ -35,13 +33,13 @@ interface StateReadersOptions
     Pick<ChainCallCacheOptions, "config" | "upstreams" | "signal" | "telemetry"> {
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
   readonly follower: StateFollower;
-  /** Undefined without a data folder. */
-  readonly snapshot: ChainSnapshot | undefined;
   readonly views: Pick<ChainViews, "execution" | "forks">;
   /** The room for answers to calls. 0: none is kept. */
   readonly answerBytes: number;
-  /** Suspends a node whose value other origins contradict. */
+  /** Prefers other nodes for a time: a value of this one is wrong. */
   recordWrongValue(node: string): void;
+  /** Called when all answers to calls are dropped. */
+  onAnswersDropped(): void;
 }
 
 /** What answers from the followed state of one chain, learns more of it, and compares it with nodes. */
@@ -51,7 +49,7 @@ export interface StateReaders {
   /** Undefined if calls are not answered from earlier answers. */
   readonly calls: ChainCallCache | undefined;
   readonly learner: StateLearner;
-  readonly differences: StateDifferences;
+  readonly audit: Audit;
   /** Ends what runs by itself. */
   close(): void;
 }
@@ -60,8 +58,8 @@ const nowMs = (): number => performance.now();
 
 /** Creates what reads the followed state of one chain. */
 export const createStateReaders = (options: StateReadersOptions): StateReaders => {
-  const { config, upstreams, pipeline, signal, telemetry, views, follower, snapshot, answerBytes } = options;
-  const { recordWrongValue, cost, trust, values } = options;
+  const { config, upstreams, pipeline, signal, telemetry, views, follower, answerBytes } = options;
+  const { recordWrongValue, onAnswersDropped, cost, guard, values } = options;
   const chain = config.name;
   const { heads } = upstreams;
   const { timeoutMs } = config.upstream;
@@ -70,16 +68,9 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
     fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
     disagreements: new Disagreements(chain, telemetry),
   });
-  const comparison = new OriginComparison({
-    nodes: comparedNodes(upstreams, timeoutMs, cost.unitsOf),
-    onSpent: (units) => cost.spend("audit", units),
-  });
-  const differences = new StateDifferences({
-    ...{ chain, comparison, trust, values, follower, telemetry, snapshot },
-    recordWrongValue,
-  });
   const checked = { chain, values, cost, telemetry };
-  const checks = new StateChecks({ ...checked, comparison, differences });
+  const nodes = createNodeReaders(upstreams, timeoutMs, cost.unitsOf);
+  const audit = new Audit({ ...checked, follower, guard, nodes, recordWrongValue });
   const reader = new StateFetcher(fetch, cost.unitsOf);
   const proofs = new ProofReader({
     ...{ reads: pipeline.ownReads, heads, unitsOf: cost.unitsOf, timeoutMs, signal },
@@ -93,20 +84,16 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const calls =
     execution !== undefined && answerBytes > 0
       ? createCallCache({
-          ...{ ...options, loader, comparison, differences, execution, waits, maxBytes: answerBytes },
+          ...{ ...options, loader, audit, execution, waits, maxBytes: answerBytes },
           forks: () => views.forks,
-          // They were wrong, or are not the node's any more. So are those of the snapshot.
-          onDropped: () => snapshot?.replace(),
+          onDropped: onAnswersDropped,
         })
       : undefined;
   const shared = { ...checked, follower, waits };
   return {
-    reads: new StateReads({ ...shared, checks, proofs }),
+    reads: new StateReads({ ...shared, audit, proofs }),
     executionReads: new ExecutionReads({ ...shared, heads }),
-    ...{ calls, learner, differences },
-    close: () => {
-      checks.close();
-      calls?.close();
-    },
+    ...{ calls, learner, audit },
+    close: () => calls?.close(),
   };
 };

@@ -16,19 +16,17 @@ interface Followed extends Pick<WriteSetSourcesOptions, "config" | "upstreams" |
 export const rulesOf = ({ views: { forks } }: Pick<Followed, "views">): unknown =>
   forks && { ...forks, unknownFrom: undefined };
 
-/** Returns whether the known state of one chain holds for the chain that replaces it: same chain, rules and options. */
+/** Returns whether the known state of one chain holds for the chain that replaces it: same chain, rules and options, and all its nodes. */
 export const mayGoOn = (before: Followed, next: Followed): boolean =>
   isDeepStrictEqual(before.upstreams.genesis, next.upstreams.genesis) &&
   isDeepStrictEqual(rulesOf(before), rulesOf(next)) &&
-  isDeepStrictEqual(before.config.state, next.config.state);
+  isDeepStrictEqual(before.config.state, next.config.state) &&
+  haveAllNodes(before.config, next.config);
 
-/** Returns the names of the nodes that the next configuration does not have, or that have another URL there. */
-export const removedNodes = (before: ChainConfig, next: ChainConfig): readonly string[] => {
+/** Whether the next configuration has all nodes. Nobody knows which values are of a node that is gone, or has another URL. */
+const haveAllNodes = (before: ChainConfig, next: ChainConfig): boolean => {
   const urls = new Map(next.nodes.map((node, index) => [nodeName(node, index), node.url]));
-  return before.nodes.flatMap((node, index) => {
-    const name = nodeName(node, index);
-    return urls.get(name) === node.url ? [] : [name];
-  });
+  return before.nodes.every((node, index) => urls.get(nodeName(node, index)) === node.url);
 };
 
 /** Waits until the ring of a chain, which begins with one block, contains a known block or goes beyond it. */

@@ -26,25 +26,9 @@ const stateSchema = z.strictObject({
     .describe(
       "Prove values by `eth_getProof`, and write sets by lists and witnesses: `auto` where it pays, true also for feeds and fast chains, or never",
     ),
-  probation: z
-    .strictObject({
-      blocks: limit(32).describe(
-        "Blocks at which a value of a trace has to agree with a node. After 64 s, 8 are enough",
-      ),
-      values: limit(1_000).describe("Values of a trace that have to agree with a node, before they answer reads"),
-    })
-    .prefault({}),
-  learning: z
-    .strictObject({
-      share: z
-        .number()
-        .min(0)
-        .max(1)
-        .default(0.08)
-        .describe("Share of the provider units of forwarded state reads and calls that learning may cost"),
-      unitsPerMinute: limit(30_000).describe("Maximum provider units a minute of learning, on all nodes together"),
-    })
-    .prefault({}),
+  unitsPerMinute: limit(30_000).describe(
+    "Provider units a minute that learning and checks of values may cost, on all nodes of the chain together",
+  ),
   waitMs: milliseconds(100).describe("Maximum wait of a read at a new head for that block's writes"),
   units: z
     .record(z.string(), z.number().nonnegative())

@@ -73,6 +73,10 @@ const REMOVED: Readonly<Record<string, string>> = {
     "agree is removed: reads.agree holds for state, calls and logs. With 2, each of them is read from two providers",
   "chains.logs.agree":
     "agree is removed: reads.agree holds for state, calls and logs. With 2, each of them is read from two providers",
+  "chains.state.probation":
+    "probation is removed: values of a trace answer once they passed a check with another provider's node, usually after a block",
+  "chains.state.learning":
+    "learning is removed: state.unitsPerMinute limits what learning and checks of values cost in a minute",
   "chains.state.never": "never is removed: state.follow: false reads the state of all accounts from nodes",
   "chains.simulate.enabled": "enabled is removed: forks: none executes nothing here, and forwards calls to nodes",
   "chains.simulate.compareShare":

@@ -58,13 +58,6 @@ export class AwaitedBlock {
     }
   }
 
-  /** Removes the values of a node, and those of nodes whose names are not known. */
-  dropBuffered(node: string): void {
-    this.#buffered = this.#buffered.filter(
-      (value) => value.isProven === true || (value.node !== undefined && value.node !== node),
-    );
-  }
-
   /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */
   read(onRead: OnWriteSetRead): Promise<WriteSet | undefined> {
     if (!this.#isRead) {
@@ -186,13 +179,6 @@ export class AwaitedBlocks {
   cancelOrphans(isCanonical: (block: BlockId) => boolean): void {
     const orphan = this.#blocks.findIndex(({ block }) => !isCanonical(block));
     this.#cancelFrom(orphan < 0 ? this.#blocks.length : orphan);
-  }
-
-  /** See AwaitedBlock. */
-  dropBuffered(node: string): void {
-    for (const awaited of this.#blocks) {
-      awaited.dropBuffered(node);
-    }
   }
 
   cancelAll(): void {

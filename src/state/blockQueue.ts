@@ -9,21 +9,34 @@ import {
   type OnWriteSetRead,
   type ReadOutcome,
 } from "./awaitedBlocks.ts";
-import type { StateDifference } from "./originComparison.ts";
 import { runSlicedWhile } from "./runSliced.ts";
-import type { SourceTrust } from "./sourceTrust.ts";
+import type { SourceGuard } from "./sources/sourceGuard.ts";
+import type { StateKey } from "./stateKey.ts";
 import type { AddResult, ValueStore } from "./store/valueStore.ts";
 import { codeDigits } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetSourceKind } from "./writeSet.ts";
+
+/** A known value that differs from a node's. */
+export interface StateDifference {
+  readonly key: StateKey;
+  readonly block: BlockId;
+  /** 64 digits of hex, for a code its hash. */
+  readonly known: string;
+  readonly actual: string;
+  /** The node that returned `actual`. Undefined if its name is not known. */
+  readonly node?: string | undefined;
+}
 
 export interface BlockQueueOptions {
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly heads: { current(): Heads | undefined };
   readonly values: ValueStore;
-  readonly trust: Pick<SourceTrust, "areTrusted" | "evidenceOf" | "isUsable" | "noteBlock">;
+  readonly guard: Pick<SourceGuard, "areTrusted">;
   /** Called with the outcome of each source that was asked. */
   onRead(source: WriteSetSourceKind, outcome: ReadOutcome): void;
+  /** Called when a write set is applied. Its values may wait for a check. */
+  onApplied(writeSet: WriteSet): void;
   onDropped(reason: DropReason): void;
   /** Called if a node returned another value than the known one. */
   onDifference(difference: StateDifference): void;
@@ -40,16 +53,10 @@ export class BlockQueue {
   readonly awaited = new AwaitedBlocks();
   readonly #options: BlockQueueOptions;
   #running: Promise<void> | undefined;
-  #epoch = 0;
   #generation = 0;
 
   constructor(options: BlockQueueOptions) {
     this.#options = options;
-  }
-
-  /** Changes when all known values were dropped because of a node. */
-  get epoch(): number {
-    return this.#epoch;
   }
 
   /** Changes when known values were dropped because of a node. A value that was requested before must not be added. */
@@ -62,36 +69,23 @@ export class BlockQueue {
     return this.#running;
   }
 
-  /** Adds a value that a node returned for the hash of an applied block. A known one that agrees is evidence for its giver. */
+  /** Adds a value that a node returned for the hash of an applied block. */
   addNow(added: NodeValue, block: BlockId): void {
-    const { values, trust, onDifference } = this.#options;
-    const { key, value, node, isProven } = added;
-    const result = this.#add(added, block);
-    if (result === "different") {
+    const { values, onDifference } = this.#options;
+    const { key, value, node } = added;
+    if (this.#add(added, block) === "different") {
       const known = values.getUntrusted(key, block) ?? "";
       const actual = typeof value === "string" ? value : codeDigits(value);
-      onDifference({ key, block, known, actual, isActualProven: isProven === true, node });
-    } else if (result === "agreed" && !values.isTrusted) {
-      const carrier = values.givers.carrierOf(block.number);
-      if (carrier !== undefined) {
-        trust.evidenceOf(carrier).recordAgreement(key, block);
-      }
-      this.#updateTrusted();
+      onDifference({ key, block, known, actual, node });
     }
   }
 
-  #add({ key, value, node, isProven }: NodeValue, block: BlockId): AddResult {
+  #add({ key, value, isProven }: NodeValue, block: BlockId): AddResult {
     const { values } = this.#options;
     if (typeof value !== "string") {
-      return values.addCode(key, block, value, node);
+      return values.addCode(key, block, value);
     }
-    return isProven === true ? values.addProven(key, block, value) : values.add(key, block, value, node);
-  }
-
-  /** Values that nodes on probation carried answer no read. `nodes`: those that are about to carry them. */
-  #updateTrusted(nodes: readonly (string | undefined)[] = []): void {
-    const { values, trust } = this.#options;
-    values.isTrusted = trust.areTrusted([...values.givers.carriers, ...nodes]);
+    return isProven === true ? values.addProven(key, block, value) : values.add(key, block, value);
   }
 
   /** Begins to apply awaited blocks, unless that is running. */
@@ -99,20 +93,14 @@ export class BlockQueue {
     this.#running ??= this.#run();
   }
 
-  /** Values that were requested before must not be added. Running changes go on. */
-  endGeneration(): void {
-    this.#generation++;
-  }
-
   /** Ends running changes. Values that were requested before must not be added. */
-  endEpoch(): void {
-    this.#epoch++;
+  endGeneration(): void {
     this.#generation++;
   }
 
   /** Drops what is known and awaited, and begins at the head. */
   restart(latest: BlockId, reason: DropReason | undefined): void {
-    this.endEpoch();
+    this.endGeneration();
     this.awaited.cancelAll();
     this.#options.values.begin(latest);
     if (reason !== undefined) {
@@ -167,12 +155,9 @@ export class BlockQueue {
   }
 
   async #applyNext(next: AwaitedBlock): Promise<void> {
-    const { values, trust } = this.#options;
+    const { values } = this.#options;
     this.awaited.readNext(this.#onRead);
     const read = await next.read(this.#onRead);
-    if (read !== undefined) {
-      trust.noteBlock(read);
-    }
     // A reorganisation removed the block, or all values were dropped.
     if (this.awaited.first !== next || this.#findUndo() !== undefined) {
       return;
@@ -183,41 +168,33 @@ export class BlockQueue {
     }
     if (read === undefined) {
       await this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
-    } else if (!this.#canContinue(read)) {
-      await this.#beginAt(next, "probation");
     } else {
       await this.#apply(next, read);
     }
   }
 
-  /** Whether the known values stay after this write set: those of trusted givers are not mixed with those of others. */
-  #canContinue({ node }: WriteSet): boolean {
-    const { values, trust } = this.#options;
-    // A probation also ends by time.
-    this.#updateTrusted();
-    return values.givers.carriers.size === 0 || trust.areTrusted([node]) === values.isTrusted;
-  }
-
   async #apply(next: AwaitedBlock, writeSet: WriteSet): Promise<void> {
-    const { chain, values, telemetry } = this.#options;
-    this.#updateTrusted([writeSet.node]);
+    const { chain, values, guard, telemetry, onApplied } = this.#options;
+    const { node } = writeSet;
+    values.isTrusted = guard.areTrusted([...values.carriers, ...(node === undefined ? [] : [node])]);
     const isApplied = await this.#change(values.apply(writeSet));
     if (isApplied === undefined) {
       return;
     }
     if (!isApplied) {
-      await this.#beginAt(next, "noRoom");
+      await this.#beginAt(next, "noWriteSet");
       return;
     }
     telemetry.metrics.stateWriteSetSeconds.observe({ chain }, (performance.now() - next.startMs) / 1_000);
+    onApplied(writeSet);
     await this.#finish(next);
     await this.#change(values.prune());
   }
 
   /** Runs a change of the values. Returns undefined if all values were dropped during it. */
   #change<T>(steps: Generator<unknown, T>): Promise<T | undefined> {
-    const epoch = this.#epoch;
-    return runSlicedWhile(steps, () => epoch === this.#epoch);
+    const generation = this.#generation;
+    return runSlicedWhile(steps, () => generation === this.#generation);
   }
 
   /** Ends the known values at this block, and begins with its own state. */
@@ -238,11 +215,10 @@ export class BlockQueue {
   }
 
   *#addBuffered({ block, bufferedValues }: AwaitedBlock): Generator<void, void> {
-    const epoch = this.#epoch;
     const generation = this.#generation;
     for (const buffered of bufferedValues) {
       const { value } = buffered;
-      if (epoch !== this.#epoch || generation !== this.#generation) {
+      if (generation !== this.#generation) {
         return;
       }
       this.addNow(buffered, block);

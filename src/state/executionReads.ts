@@ -1,11 +1,11 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { StateCost } from "./cost.ts";
 import { countOf, type FoundValue, foundValue, type KnownBlockState } from "./fetch/foundValues.ts";
 import { type FetchedValues, unitsOfSlot } from "./fetch/stateFetcher.ts";
 import { methodOf } from "./fetch/stateRequests.ts";
 import { runSlicedWhile } from "./runSliced.ts";
-import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";

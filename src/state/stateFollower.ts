@@ -3,7 +3,7 @@ import { SlidingSum } from "../limits/slidingSum.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
 import { AwaitedBlock, isCanonicalIn, linkedBlocks, type NodeValue } from "./awaitedBlocks.ts";
 import { BlockQueue, type BlockQueueOptions } from "./blockQueue.ts";
-import type { StateCost } from "./stateCost.ts";
+import type { StateCost } from "./cost.ts";
 import { readableBlocks } from "./store/followedBlocks.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
@@ -65,11 +65,6 @@ export class StateFollower {
     return this.#queue.generation;
   }
 
-  /** Changes when all known values were dropped because of a node. */
-  get epoch(): number {
-    return this.#queue.epoch;
-  }
-
   /** Whether the write sets of new blocks are read. */
   get isFollowing(): boolean {
     return this.#latest !== undefined && !this.#isPaused && !this.#isReleased;
@@ -107,7 +102,7 @@ export class StateFollower {
       return false;
     }
     if (!values.isApplied(block) && (this.#isPaused || values.head === undefined)) {
-      this.#queue.restart(block, values.head && "pause");
+      this.#queue.restart(block, values.head && "gap");
       this.#isPaused = false;
       this.#latest = undefined;
       const current = heads.current();
@@ -123,33 +118,15 @@ export class StateFollower {
     if (this.#isReleased) {
       return;
     }
-    this.#queue.endEpoch();
-    const latest = this.#options.heads.current()?.latest;
+    this.#queue.endGeneration();
+    const { values, heads } = this.#options;
+    const latest = heads.current()?.latest;
+    values.unfollowed.clear();
     if (latest !== undefined && this.isFollowing) {
       this.#queue.restart(latest, reason);
     } else {
-      this.#options.values.clear();
+      values.clear();
     }
-  }
-
-  /** Drops the values that are known on the word of this node alone. Its traces may lack writes: then that are all values. */
-  forgetNode(node: string): void {
-    if (this.#isReleased) {
-      return;
-    }
-    if (this.#options.values.givers.carriers.has(node)) {
-      this.forget("difference");
-      return;
-    }
-    // Values that were requested before, and answers to calls, may come from it.
-    this.#queue.endGeneration();
-    this.#queue.awaited.dropBuffered(node);
-    this.#options.values.forgetNode(node);
-  }
-
-  /** Ends answers to calls, because a value that they read may be wrong. Values that were requested before are not added. */
-  endAnswers(): void {
-    this.#queue.endGeneration();
   }
 
   /**
@@ -170,7 +147,7 @@ export class StateFollower {
       return;
     }
     this.#unsubscribe();
-    this.#queue.endEpoch();
+    this.#queue.endGeneration();
     this.#queue.awaited.cancelAll();
     this.#options.values.clear();
   }
@@ -183,7 +160,7 @@ export class StateFollower {
     }
     this.#latest = latest;
     this.#options.values.maxReadable = readableBlocks(this.#options.heads.blockTimeMs);
-    const sources = this.#usableSources(latest);
+    const sources = this.#usableSources();
     this.#measureFollowing(sources.length > 0);
     if (sources.length === 0) {
       this.#isPaused = true;
@@ -195,13 +172,9 @@ export class StateFollower {
     this.#queue.start();
   }
 
-  #usableSources(latest: BlockId): readonly WriteSetSource[] {
-    const { sources, cost, trust } = this.#options;
-    return sources.filter(
-      (source) =>
-        trust.isUsable(source, latest) &&
-        (source.unitsPerBlock === 0 || cost.shouldFollow(source.unitsPerBlock, source.evidence, source)),
-    );
+  #usableSources(): readonly WriteSetSource[] {
+    const { sources, cost } = this.#options;
+    return sources.filter(({ isSuspended, unitsPerBlock }) => isSuspended !== true && cost.shouldFollow(unitsPerBlock));
   }
 
   /** Awaits the blocks between the newest block that is known or awaited and the head. */
@@ -213,17 +186,14 @@ export class StateFollower {
     this.#queue.awaited.cancelOrphans(isCanonical);
     const tip = this.#queue.awaited.last?.block ?? values.findNewest(isCanonical);
     if (tip === undefined) {
-      this.#queue.restart(latest, values.head && "reorganisation");
+      this.#queue.restart(latest, values.head && "gap");
       return;
     }
     const missing = latest.number - tip.number;
     const [{ unitsPerBlock } = { unitsPerBlock: 0 }] = sources;
-    if (this.#isPaused && missing > 1n && !cost.shouldCatchUp(Number(missing), unitsPerBlock)) {
-      this.#queue.restart(latest, "pause");
-      return;
-    }
+    const isTooExpensive = this.#isPaused && missing > 1n && !cost.shouldCatchUp(Number(missing), unitsPerBlock);
     const blocks = linkedBlocks(heads, tip);
-    if (blocks === undefined || Number(missing) + this.#queue.awaited.length > maxMissing) {
+    if (isTooExpensive || blocks === undefined || Number(missing) + this.#queue.awaited.length > maxMissing) {
       this.#queue.restart(latest, "gap");
       return;
     }
@@ -240,7 +210,7 @@ export class StateFollower {
     const nowMs = performance.now();
     this.#faults.add(1, nowMs);
     this.#isEnded = this.#faults.total(nowMs) >= MAX_FAULTS;
-    this.#queue.endEpoch();
+    this.#queue.endGeneration();
     this.#queue.awaited.cancelAll();
     const latest = heads.current()?.latest;
     if (latest === undefined || this.#isEnded) {
@@ -272,14 +242,14 @@ export class StateFollower {
   }
 
   #measureFollowing(isFollowing: boolean): void {
-    const { chain, values, telemetry } = this.#options;
+    const { chain, telemetry } = this.#options;
     telemetry.metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
-    telemetry.metrics.stateProbation.set({ chain }, values.isTrusted ? 0 : 1);
     this.#measureValues();
   }
 
   #measureValues(): void {
     const { chain, values, telemetry } = this.#options;
+    telemetry.metrics.stateUnchecked.set({ chain }, values.isTrusted ? 0 : 1);
     telemetry.metrics.stateValues.set({ chain }, values.size);
     telemetry.metrics.stateBytes.set({ chain }, values.bytes);
   }

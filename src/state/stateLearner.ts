@@ -1,5 +1,5 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { affordable, type StateCost } from "./stateCost.ts";
+import { affordable, type StateCost } from "./cost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { ValueStore } from "./store/valueStore.ts";
@@ -9,7 +9,7 @@ export interface StateLearnerOptions {
   readonly chain: string;
   readonly values: Pick<ValueStore, "get" | "head" | "used">;
   readonly follower: Pick<StateFollower, "isFollowing">;
-  readonly cost: Pick<StateCost, "unitsOf" | "budget" | "spend">;
+  readonly cost: Pick<StateCost, "unitsOf" | "forLearning" | "spend">;
   readonly loader: Pick<ValueLoader, "unitsForValues" | "loadValues">;
   readonly nowMs: () => number;
   readonly telemetry: Pick<Telemetry, "log">;
@@ -55,7 +55,7 @@ export class StateLearner {
     const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
     const unitsFor = (keys: readonly StateKey[]) => loader.unitsForValues(keys, block);
     const wanted = values.used.mostUsedByClient(MAX_VALUES).filter(isUnknown);
-    const keys = affordable(wanted, unitsFor, cost.budget.forLearning);
+    const keys = affordable(wanted, unitsFor, cost.forLearning);
     if (unitsFor(keys) >= MAX_SHARE * keys.length * cost.unitsOf("eth_getStorageAt")) {
       return;
     }

@@ -3,9 +3,9 @@ import type { BlockId } from "../core/heads.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Audit } from "./audit.ts";
+import type { StateCost } from "./cost.ts";
 import type { ProofReader, ProvenValues } from "./fetch/proofReader.ts";
-import type { StateChecks } from "./stateChecks.ts";
-import type { StateCost } from "./stateCost.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
@@ -21,9 +21,9 @@ export type StateMethod = (typeof STATE_METHODS)[number];
 export interface StateReadsOptions {
   readonly values: ValueStore;
   readonly follower: StateFollower;
-  readonly cost: Pick<StateCost, "onRead" | "onAsked">;
+  readonly cost: Pick<StateCost, "onRead">;
   readonly waits: WriteSetWaits;
-  readonly checks: Pick<StateChecks, "onLocalRead">;
+  readonly audit: Pick<Audit, "onLocalRead">;
   /** Undefined: no value is read by proof. */
   readonly proofs?: Pick<ProofReader, "isWanted" | "read"> | undefined;
   readonly chain: string;
@@ -54,12 +54,12 @@ export class StateReads {
 
   /** Answers a read. `ask` sends it to a node. A known value is returned without a promise. */
   request(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
-    const { method, key, block, context } = read;
+    const { key, block, context } = read;
     if (this.#ageOf(read) >= this.#options.values.maxReadable) {
       return ask();
     }
     if (context.bypassCache) {
-      return this.#addResponse({ method, key }, ask);
+      return this.#addResponse({ key }, ask);
     }
     const known = this.#find(key, block);
     if (known !== undefined) {
@@ -124,7 +124,9 @@ export class StateReads {
 
   #answer(read: StateRead, known: KnownResponse): RpcResponse {
     this.#count(read, true);
-    this.#options.checks.onLocalRead(read.key, read.block, known);
+    if (known.proof !== "proven") {
+      this.#options.audit.onLocalRead(read.key);
+    }
     return known;
   }
 
@@ -172,7 +174,6 @@ export class StateReads {
     if (proven === undefined) {
       return this.#addResponse(read, ask);
     }
-    this.#options.cost.onAsked("eth_getProof");
     enter(proven.values, block);
     return this.#answerProven(read, proven, ask);
   }
@@ -198,14 +199,10 @@ export class StateReads {
     return code === undefined ? stated : { ...stated, body: code, block, proof: "proven" };
   }
 
-  #addResponse(
-    { method, key }: Pick<StateRead, "method" | "key">,
-    ask: () => Awaitable<RpcResponse>,
-  ): Awaitable<RpcResponse> {
+  #addResponse({ key }: Pick<StateRead, "key">, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
     const { generation } = this.#options.follower;
     return whenKnown(ask(), (response) => {
       if (isFreshFromNode(response)) {
-        this.#options.cost.onAsked(method);
         this.#add(key, response, generation);
       }
       return response;

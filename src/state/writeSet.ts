@@ -1,6 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { GiverEvidence } from "./giverEvidence.ts";
 
 /** A value that a block wrote, or "unknown" if the source only says that it was written. */
 export type Written<Value> = Value | "unknown";
@@ -29,6 +28,8 @@ export interface WriteSet {
   readonly packed: Uint8Array;
   /** The name of the node on whose word alone it is. */
   readonly node?: string | undefined;
+  /** Where it came from. Set by SourceGuard. */
+  readonly source?: WriteSetSourceKind;
   /** Checked here: the header of the block, whose own hash was computed, commits to all of it, by its list or by its state root. */
   readonly isProven?: boolean;
   /** Another replica has read it, so that it cost nothing here. */
@@ -54,24 +55,13 @@ export interface WriteSetSource {
   readonly kind: WriteSetSourceKind;
   /** Provider units that one block costs. Zero: the source is free. */
   readonly unitsPerBlock: number;
-  /**
-   * The evidence for its write sets: values that they carried answer no read before it is enough. Absent if they need none.
-   * Each node has its own. This is the one that needs the least.
-   */
-  readonly evidence?: GiverEvidence | undefined;
-  /** Replicas with one Redis read a write set once, for all. Default: each reads it. */
-  readonly isShared?: boolean;
-  /** Whether the newest write sets were proven here, so that the source needs no evidence. Default: false. */
-  readonly isProving?: boolean;
   /** Whether the source is not asked for some time, because of a wrong value or of failures. */
   readonly isSuspended?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */
   read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
-  /** Reads the write set on the word of this node alone. Never rejects. */
-  readFrom?(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
 }
 
-/** The order in which `auto` asks: the free source, then the one that a header proves, then the one that is on probation first. */
+/** The order in which `auto` asks: the free source, then the one that a header proves, then the one that a node states. */
 const AUTO: readonly WriteSetSourceKind[] = ["feed", "accessList", "trace"];
 
 /** Returns the sources of a chain in the order in which they are asked. */

@@ -26,18 +26,7 @@ const PROOF_RESULTS = [
 ] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
 /** Why all known values were dropped. */
-const DROPS = [
-  "noWriteSet",
-  "noRoom",
-  "gap",
-  "fork",
-  "reorganisation",
-  "pause",
-  "nodeChanged",
-  "difference",
-  "probation",
-  "fault",
-] as const;
+const DROPS = ["noWriteSet", "gap", "fork", "nodeChanged", "difference", "fault"] as const;
 export type DropReason = (typeof DROPS)[number];
 const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
 const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "forwarded", "budget", "late"] as const;
@@ -47,9 +36,9 @@ export const stateMetrics = (metrics: MetricFactory) => ({
   stateFollowing: metrics.gaugeFromZero("state_following", "1 while write sets of new blocks are read", {
     chain: CHAIN,
   }),
-  stateProbation: metrics.gaugeFromZero(
-    "state_on_probation",
-    "1 while known values are compared with nodes and answer no read",
+  stateUnchecked: metrics.gaugeFromZero(
+    "state_unchecked",
+    "1 while known values wait for their first check, and answer no read",
     { chain: CHAIN },
   ),
   stateWriteSets: metrics.counter("state_write_sets_total", "Write sets of blocks by source and outcome", {
@@ -100,7 +89,7 @@ export const stateMetrics = (metrics: MetricFactory) => ({
   stateBytes: metrics.gaugeFromZero("state_bytes", "Bytes of known state values and codes", { chain: CHAIN }),
 });
 
-const COMPARISONS = ["audit", "sample"] as const;
+const COMPARISONS = ["check", "sample"] as const;
 /** `read`: a node's response to a client. */
 const DIFFERENCES = [...COMPARISONS, "read", "call"] as const;
 
@@ -108,7 +97,7 @@ const DIFFERENCES = [...COMPARISONS, "read", "call"] as const;
 export const stateUnitMetrics = (metrics: MetricFactory) => ({
   stateUnitsSpent: metrics.counter("state_units_spent_total", "Provider units spent to follow state, by purpose", {
     chain: CHAIN,
-    purpose: ["writeSets", "learning", "proofs", "audit", "sample"],
+    purpose: ["writeSets", "learning", "proofs", "check", "sample"],
   }),
   stateUnitsSaved: metrics.counter("state_units_saved_total", "Provider units of reads that state answered", {
     chain: CHAIN,
@@ -128,7 +117,7 @@ export const stateUnitMetrics = (metrics: MetricFactory) => ({
   ),
   stateDisagreements: metrics.counter(
     "state_disagreements_total",
-    "State values on which the origins of a chain disagree, and none has a majority",
+    "State values on which two origins of a chain disagree, and no third one decides",
     { chain: CHAIN },
   ),
 });

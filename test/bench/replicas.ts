@@ -23,23 +23,20 @@ interface Shape {
   readonly counts: readonly number[];
   readonly wallets: number;
   readonly measuredMs: number;
-  /** Undefined: the default, which lasts some 64 s on blocks of 2 s. */
-  readonly probation: { readonly blocks: number; readonly values: number } | undefined;
 }
 
 const WHOLE: Shape = {
-  ...{ counts: [1, 3, 6], wallets: 200, measuredMs: 180_000, probation: undefined },
+  ...{ counts: [1, 3, 6], wallets: 200, measuredMs: 180_000 },
 };
 const SHORT: Shape = {
-  // A short run ends before probation does.
-  ...{ counts: [1, 3], wallets: 30, measuredMs: 16_000, probation: { blocks: 0, values: 0 } },
+  ...{ counts: [1, 3], wallets: 30, measuredMs: 16_000 },
 };
 
 const isReady = async ({ opsUrl }: ConfiguredServer): Promise<boolean> => (await fetch(`${opsUrl}/readyz`)).ok;
 
 /** Starts a replica, and waits until it is ready. */
-const startReplica = async (t: Lifespan, url: string, redis: string, probation: Shape["probation"]) => {
-  const chain = { name: "chain", blockTimeMs: BLOCK_MS, forks: "prague", state: { source: "trace", probation } };
+const startReplica = async (t: Lifespan, url: string, redis: string) => {
+  const chain = { name: "chain", blockTimeMs: BLOCK_MS, forks: "prague", state: { source: "trace" } };
   const server = await startConfigured({
     chains: [{ ...chain, nodes: [{ url, name: NODE }] }],
     cache: { redis },
@@ -109,13 +106,13 @@ const startNode = async (t: Lifespan, wallets: number) => {
 };
 
 /** Measures replicas behind nginx. */
-const measure = async (replicas: number, { wallets, measuredMs, probation }: Shape) => {
+const measure = async (replicas: number, { wallets, measuredMs }: Shape) => {
   const ends: (() => unknown)[] = [];
   const t: Lifespan = { after: (end) => ends.unshift(end) };
   try {
     const redis = await startRedis(t);
     const node = await startNode(t, wallets);
-    const start = () => startReplica(t, node.url, redis.url, probation);
+    const start = () => startReplica(t, node.url, redis.url);
     const servers = await Promise.all(Array.from({ length: replicas }, start));
     const nginx = await startNginx(...servers.map(({ port }) => port));
     t.after(() => nginx.end());

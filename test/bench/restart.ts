@@ -23,11 +23,10 @@ const KINDS_SHORT: readonly RestartKind[] = ["nothing kept", "SIGTERM"];
 const only = process.env.ONLY?.split(";");
 const onlyBlocks = process.env.BLOCKS;
 
-type Shape = Pick<RestartOptions, "wallets" | "probation" | "settleMs" | "measuredMs" | "windowsMs">;
+type Shape = Pick<RestartOptions, "wallets" | "settleMs" | "measuredMs" | "windowsMs">;
 
 const WHOLE: Shape = {
   wallets: 200,
-  probation: undefined,
   // A snapshot is written every five minutes: that of the killed process is as old as on average.
   settleMs: 450_000,
   measuredMs: 60_000,
@@ -35,8 +34,6 @@ const WHOLE: Shape = {
 };
 const SHORT: Shape = {
   wallets: 50,
-  // A short run ends before probation does.
-  probation: { blocks: 0, values: 0 },
   settleMs: 20_000,
   measuredMs: 8_000,
   windowsMs: [10_000, 20_000],

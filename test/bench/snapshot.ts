@@ -3,7 +3,6 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { type PackedParts, packSnapshot, type SnapshotChain } from "../../src/state/snapshot/packSnapshot.ts";
 import { restoreSnapshot } from "../../src/state/snapshot/restoreSnapshot.ts";
-import { SourceTrust } from "../../src/state/sourceTrust.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
 import { createCost } from "../state/costRig.ts";
@@ -47,11 +46,7 @@ const keyOf = (index: number): StateKey => {
 const createParts = (): PackedParts => {
   const values = new ValueStore(CACHE_BYTES);
   const { cost } = createCost({ used: values.used });
-  const trust = new SourceTrust({
-    nowMs: () => performance.now(),
-    ...{ cost, probation: { blocks: 0, values: 0 }, nodes: ["own"] },
-  });
-  return { values, trust, cost, answers: undefined, headers: [] };
+  return { values, cost, answers: undefined, headers: [] };
 };
 
 const createKnown = (count: number): PackedParts => {
@@ -59,7 +54,7 @@ const createKnown = (count: number): PackedParts => {
   parts.values.begin(BLOCK);
   for (let index = 0; index < count; index++) {
     const key = keyOf(index);
-    parts.values.add(key, BLOCK, word(index + 1).slice(2), "own");
+    parts.values.add(key, BLOCK, word(index + 1).slice(2));
     if (index < count * USED_SHARE) {
       parts.values.used.record(key, BLOCK.number, String(index % 10));
     }

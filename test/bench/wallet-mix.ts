@@ -84,7 +84,7 @@ interface Running {
 const forkOf = (source: Measured["source"]): string => (source === "accessList" ? "amsterdam" : "prague");
 
 /** Starts a service, and waits until it knows its chain. */
-const startMeasured = async (service: Measured, urls: NodesUrls, { blockMs, probation }: Phases) => {
+const startMeasured = async (service: Measured, urls: NodesUrls, { blockMs }: Phases) => {
   const nodes = nodesOf(service).map((name, index) => ({ url: urls[name]?.url, provider: `operator${index}` }));
   const feedUrl = urls[service.name]?.feedUrl;
   const chain = {
@@ -92,7 +92,7 @@ const startMeasured = async (service: Measured, urls: NodesUrls, { blockMs, prob
     pending: { feeds: feedUrl === undefined ? [] : [feedUrl] },
   };
   const server = await startConfigured({
-    chains: [{ ...chain, ...stateOf(service, probation) }],
+    chains: [{ ...chain, ...stateOf(service) }],
     server: { port: 0, opsPort: 0 },
     log: { level: "info" },
   });
@@ -126,12 +126,11 @@ const startServices = async (services: readonly Measured[], urls: NodesUrls, pha
   });
 };
 
-const stateOf = ({ follow, source, prove }: Measured, probation: Phases["probation"]): object => ({
+const stateOf = ({ follow, source, prove }: Measured): object => ({
   state: {
     follow: follow === "false" ? false : follow,
     ...((source === "trace" || source === "witness") && { source: "trace" }),
     prove: prove ?? false,
-    probation,
   },
 });
 
@@ -167,8 +166,6 @@ interface Phases {
   readonly blockMs: number;
   readonly firstMs: number;
   readonly wholeMs: number;
-  /** Undefined: the default, which lasts some 64 s on blocks of 2 s. */
-  readonly probation: { readonly blocks: number; readonly values: number } | undefined;
 }
 
 /** With fewer blocks than this share, the machine was too slow for significant figures. */
@@ -268,12 +265,12 @@ const moreUnits = (rows: Rows, name: string, without: string, time: "firstMinute
 };
 
 /** Puts the own node first, and a provider behind it. The own node is stopped for a time. Returns the units at the provider. */
-const measureTiers = async (short: boolean, wallets: number, probation: Phases["probation"]) => {
+const measureTiers = async (short: boolean, wallets: number) => {
   if (only !== undefined && !only.includes("own node first")) {
     return {};
   }
   const { healthy, back, usedAfterMs, errors } = await measureWalletTiers({
-    ...{ blockMs: 2_000, wallets, pools: POOLS, quotesPerSecond: QUOTES_PER_SECOND, probation },
+    ...{ blockMs: 2_000, wallets, pools: POOLS, quotesPerSecond: QUOTES_PER_SECOND },
     ...(short ? TIERS_SHORT_MS : TIERS_MS),
   });
   console.table({ "own node works": healthy, "own node is back for 5 s": back });
@@ -289,24 +286,22 @@ const measureTiers = async (short: boolean, wallets: number, probation: Phases["
 
 /** Counts the calls and units of wallets and quotes that read at `latest`, against asking the node directly. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
-  // A short run ends before probation does.
-  const probation = short ? { blocks: 0, values: 0 } : undefined;
   const manyWallets = short ? MANY_WALLETS_SHORT : MANY_WALLETS;
   const slow = await measure({
     ...(short
       ? { fewWallets: [], firstMs: 8_000, wholeMs: 16_000 }
       : { fewWallets: FEW_WALLETS, firstMs: FIRST_MS, wholeMs: 10 * MINUTE_MS }),
-    ...{ manyWallets, blockMs: 2_000, probation },
+    ...{ manyWallets, blockMs: 2_000 },
   });
   print(slow);
   const fast = await measure({
     ...(short
       ? { fewWallets: [], firstMs: 4_000, wholeMs: 8_000 }
       : { fewWallets: FEW_WALLETS, firstMs: FIRST_MS, wholeMs: 5 * MINUTE_MS }),
-    ...{ manyWallets, blockMs: 200, probation },
+    ...{ manyWallets, blockMs: 200 },
   });
   print(fast);
-  const tiers = await measureTiers(short, manyWallets, probation);
+  const tiers = await measureTiers(short, manyWallets);
   const ours = shareOf(slow, "trace");
   const yardstick = shareOf(slow, "follow: false");
   return {

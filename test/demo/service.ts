@@ -33,7 +33,7 @@ const configOf = ({ ownUrl, backupUrl, feedUrl, historyUrl, ports, dataDir }: Se
       // anvil seals a block with another random value than its pending block has.
       quirks: { anvilDepositNonce: true },
       // Both nodes belong to the demo. So traces of the blocks that a restart missed are trusted at once.
-      state: { probation: { blocks: 0, values: 0 }, waitMs: 1_000 },
+      state: { waitMs: 1_000 },
     },
     {
       ...{

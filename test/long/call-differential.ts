@@ -21,7 +21,6 @@ const MAX_REORG = 64;
 const LOOK_MS = 250;
 /** On a busy machine, a variant that has judged nothing yet runs this much longer. */
 const MAX_LONGER_MS = 30_000;
-const NO_PROBATION = { blocks: 0, values: 0 };
 /** Write sets cost little, so that they are read for a few clients. */
 const UNITS = { debug_traceBlockByHash: 2, eth_getBlockByHash: 0 };
 /** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and calls. */
@@ -90,7 +89,7 @@ const runVariant = async (
     nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],
     blockTimeMs: BLOCK_MS,
     forks: fork,
-    state: { units: UNITS, probation: NO_PROBATION, source: hasAccessLists ? "accessList" : "trace" },
+    state: { units: UNITS, source: hasAccessLists ? "accessList" : "trace" },
   });
   const compared = new ComparedReads(chain, service, createCallReads(chain, execution, createRandom(seed)), seed);
   const authorizations = await ComparedAuthorizations.create(chain, service.url, seed);

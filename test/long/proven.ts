@@ -242,7 +242,7 @@ const runRound = async (world: World, nodes: readonly StandInNode[], isRunOver: 
   const service = await createService({
     nodes: [...configured.slice(first), ...configured.slice(0, first)],
     ...{ blockTimeMs: BLOCK_MS, forks: fork },
-    state: { prove, units: CHEAP, probation: { blocks: 0, values: 0 } },
+    state: { prove, units: CHEAP },
   });
   const { tally } = world;
   const lastComparison = tally.comparisons + (isPlanted ? PLANTED_ROUND_COMPARISONS : ROUND_COMPARISONS);

@@ -274,7 +274,7 @@ const runRound = async (world: World, urls: readonly string[], isRunOver: () => 
       ...honest.map((url, index) => ({ name: `honest${index}`, url, provider: `honest${index}`, priority: 1 })),
     ],
     ...{ blockTimeMs: driver.blockMs, forks: "lagoon", pending: driver.pending },
-    state: { units: CHEAP, prove: true, probation: { blocks: 0, values: 0 } },
+    state: { units: CHEAP, prove: true },
   });
   const last = tally.comparisons + ROUND_COMPARISONS;
   const isOver = (): boolean => isRunOver() || tally.comparisons >= last;

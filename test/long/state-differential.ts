@@ -15,8 +15,6 @@ import { STAND_INS, type StandInVariant } from "./support/standInVariants.ts";
 import { foundByService, stateCounts } from "./support/stateCounts.ts";
 
 const FAULT_SECONDS = 120;
-/** A trace answers from its first block on, so that the run finds what probation would find. */
-const NO_PROBATION = { blocks: 0, values: 0 };
 /** A run with a planted fault ends at its first difference. */
 const planted = process.env.PLANTED === undefined ? undefined : PLANTED_FAULTS[process.env.FAULT ?? ""];
 const WHOLE_SECONDS = 1_440;
@@ -85,7 +83,7 @@ const runStandIn = async (variant: StandInVariant, { seconds, steps }: Length) =
     nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],
     blockTimeMs: BLOCK_MS,
     forks: fork === "shanghai" ? "shanghai" : "prague",
-    ...(traces && !hasAccessLists && { state: { source: "trace", probation: NO_PROBATION } }),
+    ...(traces && !hasAccessLists && { state: { source: "trace" } }),
   });
   const compared = new ComparedReads(chain, service, createStateReads(chain), seed);
   const ending = new AbortController();

@@ -63,7 +63,7 @@ const followState = async (t: TestContext, traces: "geth" | undefined) => {
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
     forks: "prague",
-    state: { waitMs: LONG_MS, probation: { blocks: 0, values: 0 } },
+    state: { waitMs: LONG_MS },
   });
   t.after(() => service.close());
   for (let block = 0; block < MAX_BLOCKS; block++) {

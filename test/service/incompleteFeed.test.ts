@@ -29,7 +29,7 @@ test("the write set of a block that the feed brought in part comes from the next
     quirks: { anvilDepositNonce: true },
     pending: { feeds: [devnet.feedUrl ?? ""] },
     // On a slow machine a trace takes longer than the default wait.
-    state: { follow: "plain", waitMs: 1_000, probation: { blocks: 0, values: 0 } },
+    state: { follow: "plain", waitMs: 1_000 },
   });
   t.after(() => service.close());
   const ask = createAsk(devnet.anvilUrl);

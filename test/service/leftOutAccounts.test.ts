@@ -11,7 +11,7 @@ import { createAuthority, createDelegation, createTransaction } from "../support
 import { startTraced } from "../support/standIn/startTraced.ts";
 import { wordOf } from "../support/standIn/stateKeys.ts";
 
-const TRACES = { source: "trace", probation: { blocks: 0, values: 0 } } as const;
+const TRACES = { source: "trace" } as const;
 const STATE_HIT = "forebay; hit; detail=state";
 const [SENDER, FACTORY, HIDDEN, BETWEEN, FEE_RECIPIENT] = [1, 2, 3, 4, 5].map(addressOf) as [
   ...[Address, Address, Address, Address, Address],

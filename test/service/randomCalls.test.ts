@@ -14,7 +14,6 @@ import { StandInNode } from "../support/standIn/standInNode.ts";
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
 const ROUNDS = 60;
-const NO_PROBATION = { blocks: 0, values: 0 };
 /** Write sets cost little, so that they are read. */
 const UNITS = { debug_traceBlockByHash: 1, eth_getBlockByHash: 0 };
 
@@ -36,7 +35,7 @@ for (const { name, fork, options, source } of [
       nodes: [{ url: node.url }],
       blockTimeMs: LONG_MS,
       forks: fork,
-      state: { waitMs: LONG_MS, source, probation: NO_PROBATION, units: UNITS },
+      state: { waitMs: LONG_MS, source, units: UNITS },
     });
     t.after(() => service.close());
     const compared = new ComparedReads(chain, service, createCallReads(chain, execution, createRandom(11)), 11);

@@ -15,7 +15,6 @@ const LONG_MS = 20_000;
 const STATE_HIT = "forebay; hit; detail=state";
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const [ALICE = "0x", BOB = "0x"] = ACCOUNTS;
-const NO_PROBATION = { blocks: 0, values: 0 };
 const LIST = "eth_getBlockAccessList";
 const TRACE = "debug_traceBlockByHash";
 
@@ -42,7 +41,7 @@ const createRig = async (t: TestContext, source: Source) => {
     startReplica(t, redis, written, {
       ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS, forks: FORKS[source] },
       ...options,
-      state: { source, waitMs: LONG_MS, probation: NO_PROBATION, ...options.state },
+      state: { source, waitMs: LONG_MS, ...options.state },
     });
   const reads = (of = node) => of.calls.get(METHODS[source]) ?? 0;
   const asked = () => node.calls.get("eth_getBalance") ?? 0;

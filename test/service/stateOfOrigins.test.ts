@@ -78,7 +78,7 @@ const startRig = async (
   const service = await createService({
     nodes: nodes.map(({ url }, priority) => ({ name: `node${priority}`, url, priority: Math.min(priority, 9) })),
     ...{ blockTimeMs: LONG_MS, forks: "prague", upstream: { hedge: { maxShare: 0 }, breaker: { openMs: 500 } } },
-    state: { source: "trace", probation: { blocks: 0, values: 0 }, waitMs: LONG_MS, ...state },
+    state: { source: "trace", waitMs: LONG_MS, ...state },
     ...(agree && { reads: { agree } }),
   });
   t.after(() => service.close());

@@ -45,7 +45,6 @@ test("balances at latest are those after the newest block, with write sets of tr
     state: {
       follow: "plain",
       source: "trace",
-      probation: { blocks: 0, values: 0 },
     },
   });
   const accounts = [...ACCOUNTS, RICH, POOR];

@@ -1,6 +1,6 @@
 import type { RingBlock } from "../../src/core/heads.ts";
-import type { StateDifference } from "../../src/state/originComparison.ts";
-import type { SourceTrust } from "../../src/state/sourceTrust.ts";
+import type { StateDifference } from "../../src/state/blockQueue.ts";
+import type { SourceGuard } from "../../src/state/sources/sourceGuard.ts";
 import { StateFollower, type StateFollowerOptions } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
@@ -10,7 +10,7 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import { createTrust, everySource } from "./costRig.ts";
+import { createGuard, everySource } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const BYTES = 4 * 1024 * 1024;
@@ -25,13 +25,13 @@ export const block = (number: bigint, fork = 0) => ({ number, hash: hashOf(numbe
 interface RigOptions {
   readonly cost?: StateFollowerOptions["cost"];
   readonly hasSameRules?: (parent: RingBlock, child: RingBlock) => boolean;
-  readonly trust?: SourceTrust;
+  readonly guard?: SourceGuard;
 }
 
 /** Creates a follower of these sources, with fake heads. */
-export const createFollower = (
+const createFollower = (
   sources: readonly WriteSetSource[],
-  { cost = everySource, hasSameRules = () => true, trust = createTrust() }: RigOptions = {},
+  { cost = everySource, hasSameRules = () => true, guard = createGuard() }: RigOptions = {},
 ) => {
   const heads = createFakeHeads(FIRST);
   heads.move({ ...block(FIRST) });
@@ -41,14 +41,15 @@ export const createFollower = (
   const differences: StateDifference[] = [];
   const follower = new StateFollower({
     heads,
-    sources: sources.map((source) => trust.guard(source)),
+    sources: sources.map((source) => guard.guard(source)),
     cost,
     values,
-    trust,
+    guard,
     hasSameRules,
     ...{ chain: "chain", telemetry: createTelemetry({ level: "silent" }) },
     onRead: (_, outcome) => outcomes.push(outcome),
     onDifference: (difference) => differences.push(difference),
+    onApplied: () => undefined,
     onDropped: (reason) => dropped.push(reason),
   });
   const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { BlockId } from "../../src/core/heads.ts";
-import { OriginComparison } from "../../src/state/originComparison.ts";
-import { StateChecks } from "../../src/state/stateChecks.ts";
+import { Audit } from "../../src/state/audit.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
@@ -13,7 +12,7 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import { createCost, createTrust, everySource } from "./costRig.ts";
+import { createCost, createGuard, everySource } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const FIRST = 1_000n;
@@ -49,11 +48,12 @@ const createRig = (onApplied = (): void => undefined) => {
     set: (_: object, isFollowing: number) => events.push(...(isFollowing === 1 ? [] : ["not following"])),
   });
   const follower = new StateFollower({
-    ...{ heads, values, sources: [throwing, source], cost: everySource, trust: createTrust() },
+    ...{ heads, values, sources: [throwing, source], cost: everySource, guard: createGuard() },
     ...{ chain: "chain", telemetry: { log, metrics } },
     hasSameRules: () => true,
     onRead: (kind, outcome) => outcomes.push(`${kind} ${outcome}`),
     onDifference: () => undefined,
+    onApplied: () => undefined,
     onDropped: (reason) => events.push(reason),
   });
   let number = FIRST;
@@ -123,23 +123,21 @@ test("three faults end the following", async () => {
   assert.equal(values.get(BALANCE, next), undefined);
 });
 
-test("an audit and learning that fail are logged", async (t) => {
-  t.mock.timers.enable({ apis: ["setInterval"] });
+test("a check and learning that fail are logged", async (t) => {
   const telemetry = createTelemetry({ level: "silent" });
   const error = t.mock.method(telemetry.log, "error", () => undefined);
   const { follower, values } = createRig();
   const shared = { chain: "chain", values, cost: createCost().cost, telemetry };
-  const comparison = new OriginComparison({ nodes: () => [], onSpent: () => undefined });
-  const checks = new StateChecks({ ...shared, comparison, differences: { handle: () => undefined } });
+  const recordWrongValue = () => undefined;
+  const audit = new Audit({ ...shared, follower, guard: createGuard(), nodes: () => [], recordWrongValue });
   const loader = { unitsForValues: () => 0, loadValues: async () => undefined };
   const learner = new StateLearner({ ...shared, follower, loader, nowMs: () => 0 });
   t.mock.getter(values, "head", () => {
     throw new RangeError("the table failed");
   });
-  t.mock.timers.tick(30_000);
+  await audit.check();
   learner.onDropped();
   await nextTick();
   await nextTick();
   assert.equal(error.mock.callCount(), 2);
-  checks.close();
 });

@@ -19,8 +19,7 @@ const keyOf = (index: number, field: StateKey["field"] = "balance"): StateKey =>
 const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [], learningUnits = 1_000) => {
   const clock = { nowMs: 0 };
   const entered: StateKey[] = [];
-  const { cost, used, total } = createCost({ learning: { share: 1, unitsPerMinute: learningUnits } });
-  cost.budget.earnByRequest(learningUnits);
+  const { cost, used, total } = createCost({ unitsPerMinute: learningUnits });
   for (const [index, key] of keys.entries()) {
     used.record(key, 1n, `client ${index}`);
   }

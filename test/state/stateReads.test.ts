@@ -4,8 +4,8 @@ import type { BlockId } from "../../src/core/heads.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import type { CountedRead } from "../../src/state/cost.ts";
 import type { ProvenValues } from "../../src/state/fetch/proofReader.ts";
-import type { CountedRead } from "../../src/state/stateCost.ts";
 import { StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateField, StateKey } from "../../src/state/stateKey.ts";
 import { type StateMethod, StateReads } from "../../src/state/stateReads.ts";
@@ -18,7 +18,7 @@ import { hashOf } from "../support/builders/heads.ts";
 import { createContext } from "../support/builders/request.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import { createTrust } from "./costRig.ts";
+import { createGuard } from "./costRig.ts";
 import { emptyWriteSet, FakeWriteSets } from "./fakeWriteSets.ts";
 
 const FIRST = 1_000n;
@@ -56,17 +56,17 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS, proven }: Rig
     shouldFollow: () => true,
     shouldCatchUp: () => false,
     onRead: (read: CountedRead) => counted.push(read),
-    onAsked: () => undefined,
   };
   const follower = new StateFollower({
     ...{ heads, chain: "chain", telemetry },
     sources: [source],
     cost,
     values,
-    trust: createTrust(),
+    guard: createGuard(),
     hasSameRules: () => true,
     onRead: () => undefined,
     onDifference: () => undefined,
+    onApplied: () => undefined,
     onDropped: () => undefined,
   });
   const reads = new StateReads({
@@ -74,7 +74,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS, proven }: Rig
     follower,
     cost,
     waits: new WriteSetWaits({ waitMs, blockTimeMs: () => blockTimeMs, chain: "chain", telemetry }),
-    checks: { onLocalRead: () => undefined },
+    audit: { onLocalRead: () => undefined },
     proofs: proven && {
       isWanted: () => true,
       read: async (_keys, at) => [

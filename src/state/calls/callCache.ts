@@ -6,8 +6,8 @@ import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/
 import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import { SharedTask } from "../../limits/sharedTask.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
+import type { StateCost } from "../cost.ts";
 import { runSliced } from "../runSliced.ts";
-import type { StateCost } from "../stateCost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
 import type { Repetition } from "../store/usedValues.ts";
@@ -25,7 +25,7 @@ export interface CallCacheOptions {
   readonly table: CallTable;
   readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "isProvenSince" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
-  readonly cost: Pick<StateCost, "onCall" | "onAsked">;
+  readonly cost: Pick<StateCost, "onCall">;
   readonly learner: Pick<CallLearner, "add">;
   readonly loader: Pick<ValueLoader, "mayProve">;
   readonly runner: Pick<CallRunner, "rerun">;
@@ -232,7 +232,7 @@ export class CallCache {
   }
 
   #ask(call: CacheableCall, entry: CallEntry | undefined, ask: AskCall): Awaitable<RpcResponse> {
-    const { table, follower, cost } = this.#options;
+    const { table, follower } = this.#options;
     const { generation } = follower;
     const repetition = this.#count(entry, call, false);
     if (entry !== undefined && this.#mayProve(call) && !table.mayLearn(entry, call.block)) {
@@ -244,7 +244,6 @@ export class CallCache {
     }
     return whenKnown(ask(), (response) => {
       if (isFreshFromNode(response)) {
-        cost.onAsked(call.method);
         void (repetition === "repeated" && this.#learn(call, response, generation));
       }
       return response;
@@ -280,7 +279,7 @@ export class CallCache {
 
   /** Waits until the call is learned, and returns the proven answer. Without one, returns the response of the node, or its error. */
   async #prove(call: CacheableCall, ask: () => Awaitable<RpcResponse>): Promise<RpcResponse> {
-    const { follower, cost } = this.#options;
+    const { follower } = this.#options;
     const { block } = call;
     const { generation } = follower;
     try {
@@ -288,7 +287,6 @@ export class CallCache {
       if (!isFreshFromNode(response)) {
         return response;
       }
-      cost.onAsked(call.method);
       const body = await this.#learned(call, response, generation);
       return body === undefined ? response : { ...response, body, block, proof: "proven" };
     } catch (error) {

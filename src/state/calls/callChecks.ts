@@ -3,10 +3,8 @@ import { NodeError } from "../../core/node.ts";
 import { isAddress } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import type { OriginComparison, StateDifference } from "../originComparison.ts";
-import { compareValues } from "../stateChecks.ts";
-import type { StateCost } from "../stateCost.ts";
-import type { StateDifferences } from "../stateDifferences.ts";
+import type { Audit } from "../audit.ts";
+import type { StateCost } from "../cost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { accountKey, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
@@ -23,12 +21,12 @@ export interface LocalResult extends BlockCall, Pick<CallResult, "body" | "reads
 export interface CallChecksOptions {
   readonly chain: string;
   readonly values: Pick<ValueStore, "get">;
-  readonly cost: Pick<StateCost, "unitsOf" | "spend" | "takeSample">;
+  readonly cost: Pick<StateCost, "unitsOf" | "spend">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly table: Pick<CallTable, "clear">;
-  readonly comparison: Pick<OriginComparison, "nodeBeside">;
-  readonly differences: Pick<StateDifferences, "handle">;
+  readonly audit: Pick<Audit, "compare" | "nodeBeside" | "onLocalRead" | "takeSample">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+  readonly random?: () => number;
   /** Removes a node's response to a call from the cache. */
   forget(call: BlockCall): void;
 }
@@ -44,21 +42,28 @@ const decoder = new TextDecoder();
 
 /**
  * Compares a share of the local results of calls with a node, at the block of the result. If one differs, all values that it read
- * are compared. A wrong value goes to StateDifferences. If all are right, the execution is wrong: the code that the call runs is
- * forwarded until a restart.
+ * are compared. If all are right, the execution is wrong: the code that the call runs is forwarded until a restart.
  */
 export class CallChecks {
   readonly #options: CallChecksOptions;
+  readonly #random: () => number;
   /** Hashes of codes whose execution here gave another result than a node. */
   readonly #forwardedCodes = new Set<string>();
 
   constructor(options: CallChecksOptions) {
     this.#options = options;
+    this.#random = options.random ?? Math.random;
   }
 
   /** Called with each local result. */
   onLocalResult(result: LocalResult): void {
-    if (this.#options.cost.takeSample(result.isProven)) {
+    const { audit } = this.#options;
+    const { keys } = result.reads;
+    const key = keys[Math.floor(this.#random() * keys.length)];
+    if (key !== undefined && !result.isProven) {
+      audit.onLocalRead(key);
+    }
+    if (audit.takeSample()) {
       void this.#read(result).then((outcome) => this.compare(result, outcome));
     }
   }
@@ -66,20 +71,15 @@ export class CallChecks {
   /** Compares a local result with that of a node at the same block, or with the node's error. Never rejects. */
   async compare(result: LocalResult, outcome: unknown): Promise<void> {
     const { chain, telemetry, forget } = this.#options;
-    const { method, reads } = result;
     if (!isComparable(outcome)) {
       return;
     }
-    telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" });
+    telemetry.metrics.stateAnswers.inc({ chain, method: result.method, event: "sampled" });
     if (!differs(result, outcome)) {
       return;
     }
-    if (!reads.blockOpcodes.has("BLOCKHASH")) {
-      await this.#report(result, outcome);
-      return;
-    }
-    // geth's BLOCKHASH is zero for a block that exists if the call runs out of time, and during a reorganisation. It ignores the
-    // error of reading the header. Source: geth, core/evm.go, GetHashFn.
+    // One result may be an accident. The BLOCKHASH of geth is zero for a block that exists if the call runs out of time, or during a
+    // reorganisation. It ignores the error of reading the header. Source: geth, core/evm.go, GetHashFn.
     forget(result);
     const second = await this.#read(result);
     if (isComparable(second) && differs(result, second)) {
@@ -95,10 +95,10 @@ export class CallChecks {
 
   /** Reads the result of a node of another origin, or undefined if it does not respond. */
   async #read({ key, method, block, node }: LocalResult): Promise<unknown> {
-    const { comparison, cost } = this.#options;
+    const { audit, cost } = this.#options;
     const call = createCall(method, paramsOfKey(key).with(BLOCK, { blockHash: block.hash }));
     cost.spend("sample", cost.unitsOf(method));
-    const fetched = await comparison
+    const fetched = await audit
       .nodeBeside(node)
       ?.reader.fetch([], block, { further: [call] })
       .catch(() => undefined);
@@ -106,7 +106,7 @@ export class CallChecks {
   }
 
   async #report(result: LocalResult, outcome: unknown): Promise<void> {
-    const { chain, table, follower, differences, telemetry } = this.#options;
+    const { chain, table, follower, telemetry } = this.#options;
     const { key, method, block, body, isProven } = result;
     const { generation } = follower;
     const actual = outcome instanceof NodeError ? outcome.message : outcome;
@@ -119,12 +119,8 @@ export class CallChecks {
       { chain, request: key, number: block.number.toString(), hash: block.hash, known: decoder.decode(body), actual },
       "a local answer differs from the node's",
     );
-    const wrong = await this.#findWrongValue(result);
-    if (generation !== follower.generation) {
-      return;
-    }
-    if (wrong !== undefined) {
-      differences.handle(wrong, "sample");
+    const areRight = await this.#areValuesRight(result);
+    if (!areRight || generation !== follower.generation) {
       return;
     }
     const code = this.#codeOf(key, block);
@@ -137,10 +133,10 @@ export class CallChecks {
     );
   }
 
-  /** Reads the values of a read set from a node, and returns the first known value that is wrong. Never rejects. */
-  async #findWrongValue({ reads, block, node }: LocalResult): Promise<StateDifference | undefined> {
-    const { values, comparison, cost } = this.#options;
-    const other = comparison.nodeBeside(node);
+  /** Compares the values of a read set with a node. */
+  async #areValuesRight({ reads, block, node }: LocalResult): Promise<boolean> {
+    const { values, audit } = this.#options;
+    const other = audit.nodeBeside(node);
     const known = new Map<StateKey, string>();
     for (const key of valuesRead(reads).slice(0, MAX_KEYS)) {
       const value = values.get(key, block);
@@ -148,7 +144,7 @@ export class CallChecks {
         known.set(key, value);
       }
     }
-    return other && (await compareValues(other, known, block, (units) => cost.spend("sample", units))).difference;
+    return known.size === 0 || other === undefined || audit.compare("sample", other, known, block);
   }
 
   /** Returns the hash of the code that a call runs first. Undefined: it creates a contract, or the code is not known. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../../core/heads.ts";
-import { affordable, type StateCost } from "../stateCost.ts";
+import { affordable, type StateCost } from "../cost.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
@@ -14,7 +14,7 @@ import type { NodeDefaultsCache } from "./nodeDefaults.ts";
 export interface CallLearnerOptions {
   readonly values: Pick<ValueStore, "isReadable">;
   readonly follower: Pick<StateFollower, "untilApplied">;
-  readonly cost: Pick<StateCost, "budget" | "spend">;
+  readonly cost: Pick<StateCost, "forLearning" | "spend">;
   readonly loader: Pick<ValueLoader, "load" | "unitsFor" | "mayProve">;
   readonly defaults: Pick<NodeDefaultsCache, "get">;
   readonly runner: Pick<CallRunner, "run">;
@@ -159,7 +159,7 @@ export class CallLearner {
     if (settled !== undefined) {
       await resultWithin(settled, MAX_WAIT_MS);
     }
-    // A source on probation has no values for executions.
+    // Values that wait for a check are none for executions.
     if (!values.isReadable(block)) {
       this.#refuseAll(batch, "late");
       return;
@@ -223,19 +223,12 @@ export class CallLearner {
     return [];
   }
 
-  /**
-   * Returns the attempts whose values may be loaded now, within the budget of each client and of the chain. Refuses the others.
-   */
+  /** Returns the attempts whose values may be loaded now. Clients wait for those that require proofs. Refuses the others. */
   #affordable(attempts: readonly Attempt[], block: BlockId): readonly Attempt[] {
     const { loader, cost } = this.#options;
-    const { budget } = cost;
     const unitsOf = (each: readonly Attempt[]) => loader.unitsFor(keysOf(each), block);
-    const ofClients = [...Map.groupBy(attempts, ({ clientId }) => clientId)].flatMap(([clientId, own]) => [
-      ...affordable(own.filter(isRequired), unitsOf, budget.forProofsOf(clientId)),
-      ...affordable(own.filter(isBackground), unitsOf, budget.forLearningOf(clientId)),
-    ]);
-    const learned = affordable(ofClients.filter(isBackground), unitsOf, budget.forLearning);
-    const allowed = [...ofClients.filter(isRequired), ...learned];
+    const inOrder = [...attempts.filter(isRequired), ...attempts.filter(isBackground)];
+    const allowed = affordable(inOrder, unitsOf, cost.forLearning);
     this.#refuseAll(
       attempts.filter((each) => !allowed.includes(each)),
       "budget",
@@ -243,7 +236,7 @@ export class CallLearner {
     return allowed;
   }
 
-  /** Loads the values together. Each client pays for its share. Never rejects. */
+  /** Loads the values together. Never rejects. */
   async #load(attempts: readonly Attempt[], block: BlockId): Promise<void> {
     const { loader, cost } = this.#options;
     const keys = keysOf(attempts);
@@ -251,8 +244,8 @@ export class CallLearner {
       return;
     }
     await loader.load(keys, block, (units) => {
-      for (const { clientId, requiresProof, keys: own } of attempts) {
-        cost.spend(requiresProof ? "proofs" : "learning", (units * own.length) / keys.length, clientId);
+      for (const { requiresProof, keys: own } of attempts) {
+        cost.spend(requiresProof ? "proofs" : "learning", (units * own.length) / keys.length);
       }
     });
   }

@@ -2,7 +2,7 @@ import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { EnvironmentOpcode } from "../../core/readSet.ts";
 import { type Address, type Data, isData, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
-import type { StateCost } from "../stateCost.ts";
+import type { StateCost } from "../cost.ts";
 
 /** The environment that a node gives to a call without sender, gas and price. */
 export interface NodeDefaults {

@@ -226,7 +226,7 @@ export class StateOfNodes {
     const store = finalStore?.(block);
     const final = store && (await readFinal(store, keys, block));
     for (const found of final?.found ?? []) {
-      this.#enter(read, found, undefined);
+      this.#enter(read, found);
     }
     const missing = final?.missing ?? keys;
     const onFetched = beginFetch?.(block);
@@ -240,7 +240,7 @@ export class StateOfNodes {
         throw fetched.errors.get(key) ?? new Error(`no value of ${key.field} was fetched`);
       }
       const code = key.field === "code" ? fetched.codes.get(value) : undefined;
-      this.#enter(read, { key, value, code }, fetched.node);
+      this.#enter(read, { key, value, code });
     }
     return fetched.outcomes;
   }
@@ -259,7 +259,7 @@ export class StateOfNodes {
     }
     for (const each of traced) {
       if (!found.has(keyName(each.key))) {
-        this.#enter(read, each, undefined);
+        this.#enter(read, each);
       }
     }
     // The execution reads known values without a node.
@@ -275,12 +275,12 @@ export class StateOfNodes {
     return stored !== undefined;
   }
 
-  #enter({ store, version, found }: RunningRead, each: FoundValue, node: string | undefined): void {
+  #enter({ store, version, found }: RunningRead, each: FoundValue): void {
     const { key, value, code } = each;
     if (code !== undefined) {
       store.storeCode(code, `0x${value}`);
     }
-    store.unfollowed.enter(key, version, value, node);
+    store.unfollowed.enter(key, version, value);
     found.set(keyName(key), each);
   }
 }

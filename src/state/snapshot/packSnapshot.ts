@@ -2,19 +2,17 @@ import { randomInt } from "node:crypto";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { StoredDefaults } from "../calls/nodeDefaults.ts";
 import type { AnswerSource, StoredAnswer } from "../calls/storedAnswers.ts";
+import type { StateCost } from "../cost.ts";
 import { runSliced } from "../runSliced.ts";
-import type { SourceTrust } from "../sourceTrust.ts";
-import type { StateCost } from "../stateCost.ts";
 import type { Entry } from "../store/entryPages.ts";
 import type { ListedValue, ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
 import { formatAnswer } from "./answerFormat.ts";
 import { type ChunkKind, ChunkWriter, type SnapshotHeader, type SnapshotValue, writeHeader } from "./snapshotFormat.ts";
 
-/** The known state of one chain, with its givers and costs. */
+/** The known state of one chain, with its costs. */
 export interface SnapshotParts {
   readonly values: ValueStore;
-  readonly trust: Pick<SourceTrust, "areTrusted" | "evidenceOf">;
   readonly cost: Pick<StateCost, "recent" | "resume">;
 }
 
@@ -122,7 +120,7 @@ const packLists = async function* (
 
 type Format = (value: ListedValue) => SnapshotValue;
 
-const createHeader = ({ values, trust, cost, answers }: PackedParts, chain: SnapshotChain): SnapshotHeader => ({
+const createHeader = ({ values, cost, answers }: PackedParts, chain: SnapshotChain): SnapshotHeader => ({
   id: randomInt(MAX_ID),
   chainId: chain.chainId,
   genesis: chain.genesis,
@@ -130,10 +128,9 @@ const createHeader = ({ values, trust, cost, answers }: PackedParts, chain: Snap
   number: String(values.head?.number ?? 0n),
   hashes: [...values.readableHashes],
   nodes: chain.nodes.map(({ name, address }) => ({
-    ...{ name, address, progress: trust.evidenceOf(name).progress },
+    ...{ name, address },
     defaults: formatDefaults(answers?.defaults.find(({ node }) => node === name)),
   })),
-  carriers: Array.from(values.givers.carriers, (name) => name ?? null),
   costs: cost.recent,
 });
 
@@ -144,15 +141,9 @@ const formatDefaults = (stored: StoredDefaults | undefined) =>
     fromHeader: [...stored.defaults.fromHeader],
   };
 
-const createFormat = ({ nodes, number }: SnapshotHeader, used: ReadonlySet<Entry>): Format => {
-  const positions = new Map(nodes.map(({ name }, position) => [name, position]));
-  return ({ entry, field, node, from }) => ({
-    field,
-    node: node === undefined ? undefined : positions.get(node),
-    age: Number(number) - from,
-    isUsed: used.has(entry),
-  });
-};
+const createFormat =
+  ({ number }: SnapshotHeader, used: ReadonlySet<Entry>): Format =>
+  ({ entry, field, from }) => ({ field, age: Number(number) - from, isUsed: used.has(entry) });
 
 /** Returns the entries of values that clients read lately. */
 const usedEntries = function* ({ values }: SnapshotParts, block: BlockId): Generator<void, ReadonlySet<Entry>> {
@@ -188,10 +179,8 @@ const fill = function* (
       return true;
     }
     const { value } = next;
-    const formatted = value && format(value);
-    // A node that was removed has no position.
-    if (value !== undefined && formatted !== undefined && (value.node === undefined || formatted.node !== undefined)) {
-      values.copyTo(value, writer.addValue(formatted));
+    if (value !== undefined) {
+      values.copyTo(value, writer.addValue(format(value)));
       if (value.field === "code") {
         codes.add(values.valueOf(value));
       }

@@ -2,6 +2,7 @@ import type { BlockId } from "../../core/heads.ts";
 import type { AnswerTarget } from "../calls/storedAnswers.ts";
 import { runSliced } from "../runSliced.ts";
 import { keyAt } from "../store/keyEncoder.ts";
+import { RESTORED } from "../store/valueStore.ts";
 import { parseAnswer, parseLine } from "./answerFormat.ts";
 import { type SnapshotChain, SnapshotEnded, type SnapshotParts, STEPS_OF_HEADER } from "./packSnapshot.ts";
 import {
@@ -23,7 +24,7 @@ class ForeignSnapshot extends Error {
 }
 
 export interface Restored {
-  /** The block at which the values are known. Undefined: no block of the snapshot can be used. Only evidence and codes are restored. */
+  /** The block at which the values are known. Undefined: no block of the snapshot can be used. Only codes are restored. */
   readonly block: BlockId | undefined;
   readonly values: number;
   readonly codes: number;
@@ -39,10 +40,10 @@ export interface RestoreTarget {
   /** Returns the newest block of the snapshot that is canonical, if following from there is worth it. */
   findBlock(header: SnapshotHeader): Promise<BlockId | undefined>;
   /** Makes the block readable. Returns false if values of it cannot be added. */
-  begin(block: BlockId, header: SnapshotHeader): boolean;
+  begin(block: BlockId): boolean;
   /** Drops all values, after some of the snapshot were added. */
   drop(): void;
-  /** Whether values of nodes are still trusted as they were when the restoring began. */
+  /** Whether no values were dropped since the restoring began. */
   isCurrent(): boolean;
 }
 
@@ -125,29 +126,23 @@ class Reader {
       return;
     }
     this.#isBegun = true;
-    const { number, carriers, costs, nodes } = this.#header;
-    const { values, trust, cost } = this.#parts;
-    for (const [position, { progress }] of nodes.entries()) {
-      const name = this.#nodes[position];
-      if (name !== undefined && progress !== undefined) {
-        trust.evidenceOf(name).resume(progress);
-      }
-    }
-    const areCarriersSame = carriers.every((name) => name === null || this.#nodes.includes(name));
-    const block = areCarriersSame ? await this.#target.findBlock(this.#header) : undefined;
+    const { number, costs } = this.#header;
+    const { values, cost } = this.#parts;
+    // Values may be of a node that is gone, or has another URL.
+    const block = this.#nodes.includes(undefined) ? undefined : await this.#target.findBlock(this.#header);
     if (block === undefined) {
       return;
     }
     // They decide whether following goes on.
     cost.resume(costs, block.number);
-    if (!this.#target.begin(block, this.#header)) {
+    if (!this.#target.begin(block)) {
       return;
     }
     this.#block = block;
     this.#minAge = Number(BigInt(number) - block.number);
     this.#addDefaults();
-    values.givers.addCarriers(carriers.map((name) => name ?? undefined));
-    values.isTrusted = trust.areTrusted(values.givers.carriers);
+    values.carriers.add(RESTORED);
+    values.isTrusted = false;
   }
 
   /** Adds the content of a chunk, a value a step. */
@@ -189,17 +184,16 @@ class Reader {
     }
   }
 
-  /** Returns false for a value of a node that is not the same any more, and for one that was not known at the block. */
-  #add({ field, place, node: position, age, isUsed }: PlacedValue, block: BlockId): boolean {
+  /** Returns false for a value that was not known at the block. */
+  #add({ field, place, age, isUsed }: PlacedValue, block: BlockId): boolean {
     const { values } = this.#parts;
-    const node = position === undefined ? undefined : this.#nodes[position];
-    if (age < this.#minAge || (position !== undefined && node === undefined)) {
+    if (age < this.#minAge) {
       return false;
     }
     if (isUsed) {
       values.used.record(keyAt(field, place), block.number);
     }
-    return values.restore({ field, place, node }, block);
+    return values.restore({ field, place }, block);
   }
 
   *#addHeaders(chunk: CheckedChunk): Generator<void, void> {
@@ -215,8 +209,7 @@ class Reader {
   *#addAnswers(chunk: CheckedChunk): Generator<void, void> {
     const block = this.#block;
     const { answers } = this.#target;
-    // They may depend on values of a node that is not the same any more.
-    if (block === undefined || answers === undefined || this.#nodes.includes(undefined)) {
+    if (block === undefined || answers === undefined) {
       return;
     }
     for (const text of readLines(chunk)) {

@@ -3,17 +3,16 @@ import { z } from "zod";
 import type { BlockId } from "../../core/heads.ts";
 import { type EnvironmentOpcode, isEnvironmentOpcode } from "../../core/readSet.ts";
 import { type Hash, isHash } from "../../ethereum/hex.ts";
-import { probationProgress } from "../giverEvidence.ts";
 import type { StateField } from "../stateKey.ts";
 import { ADDRESS_BYTES, SLOT_BYTES, type ValuePlace } from "../store/keyEncoder.ts";
 
 /** Increased when the form of a snapshot changes. One of another format is dropped. */
-const SNAPSHOT_FORMAT = 3;
+const SNAPSHOT_FORMAT = 4;
 
 const hash = z.custom<Hash>(isHash);
 const count = z.number().int().nonnegative();
 
-const costs = z.object({ repeatedUnits: z.number(), repeatedReads: z.number(), blocks: z.number() });
+const costs = z.object({ repeatedUnits: z.number(), blocks: z.number() });
 
 const defaults = z.object({
   gas: z.string().regex(/^\d+$/),
@@ -33,16 +32,14 @@ const header = z.object({
   number: z.string().regex(/^\d+$/),
   /** The hashes of the readable blocks, that of the block first, then its ancestors. */
   hashes: z.array(hash).min(1),
-  /** The nodes of the chain, in the order by which values name them. `address` is a hash of the URL. */
+  /** The nodes of the chain, in the order by which answers name them. `address` is a hash of the URL. */
   nodes: z.array(
     z.object({
-      ...{ name: z.string(), address: z.string(), progress: probationProgress.optional() },
+      ...{ name: z.string(), address: z.string() },
       /** The environment of its calls. Absent: no answer is of this node. */
       defaults: defaults.optional(),
     }),
   ),
-  /** The nodes on whose word alone write sets are. `undefined` is a source that needs no trust. */
-  carriers: z.array(z.string().nullable()),
   costs,
 });
 
@@ -51,8 +48,6 @@ export type SnapshotHeader = z.infer<typeof header>;
 /** A known value at the block of a snapshot. */
 export interface SnapshotValue {
   readonly field: StateField;
-  /** The position of its giver in the nodes. Undefined: a header or an execution proves it. */
-  readonly node: number | undefined;
   /** The blocks since the value is known, up to MAX_AGE. */
   readonly age: number;
   /** Whether clients read it lately. */
@@ -87,11 +82,10 @@ const PREFIX_BYTES = 4 + 1 + 1 + 4 + 4;
 /** In the order of their codes. */
 export const SNAPSHOT_FIELDS = ["slot", "balance", "nonce", "code"] as const satisfies readonly StateField[];
 const USED = 0x80;
-/** Field and use, address, value, node, age. A slot comes last. */
+/** Field and use, address, value, age. A slot comes last. */
 const ADDRESS_AT = 1;
 const VALUE_AT = ADDRESS_AT + ADDRESS_BYTES;
-const NODE_AT = VALUE_AT + 32;
-const AGE_AT = NODE_AT + 2;
+const AGE_AT = VALUE_AT + 32;
 const VALUE_BYTES = AGE_AT + 2;
 const HASH_BYTES = 32;
 const LENGTH_BYTES = 4;
@@ -126,12 +120,11 @@ export class ChunkWriter {
   }
 
   /** Adds a value. Returns the place to which it and its key must be copied. */
-  addValue({ field, node, age, isUsed }: SnapshotValue): ValuePlace {
+  addValue({ field, age, isUsed }: SnapshotValue): ValuePlace {
     const bytes = this.#bytes;
     const at = this.#end;
     const place = placeAt(bytes, at, field);
     bytes.writeUInt8(SNAPSHOT_FIELDS.indexOf(field) | (isUsed ? USED : 0), at);
-    bytes.writeUInt16LE(node === undefined ? 0 : node + 1, at + NODE_AT);
     bytes.writeUInt16LE(Math.min(age, MAX_AGE), at + AGE_AT);
     this.#end = at + bytesOf(field);
     return place;
@@ -238,11 +231,9 @@ export const readValues = function* ({ content }: CheckedChunk): Generator<Place
     if (field === undefined || at + bytesOf(field) > content.length) {
       throw new DamagedSnapshot("a value is not complete");
     }
-    const node = content.readUInt16LE(at + NODE_AT);
     yield {
       field,
       place: placeAt(content, at, field),
-      node: node === 0 ? undefined : node - 1,
       age: content.readUInt16LE(at + AGE_AT),
       isUsed: (code & USED) !== 0,
     };

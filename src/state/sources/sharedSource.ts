@@ -50,7 +50,6 @@ const isWriteSet = (found: WriteSet | ValueLease): found is WriteSet => "packed"
  * the node on whose word it is, and this replica decides whether it trusts that node. Without Redis, the source is asked.
  */
 export class SharedSource implements WriteSetSource {
-  readonly isShared = true;
   readonly #source: WriteSetSource;
   readonly #options: SharedSourceOptions;
   /** No lease is taken for a source that no node supports. */
@@ -72,18 +71,7 @@ export class SharedSource implements WriteSetSource {
 
   read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
     const key = `writes${FORMAT}:${this.kind}:${block.hash}`;
-    return this.#read({ key, block, signal, isWanted: (node) => this.#isWanted(node) }, () =>
-      this.#source.read(block, signal),
-    );
-  }
-
-  async readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const origin = this.#options.origins.get(node);
-    const key = `writes${FORMAT}:${this.kind}:${block.hash}:${origin}:${node}`;
-    return this.#read(
-      { key, block, signal, isWanted: (giver) => giver === node },
-      async () => (await this.#source.readFrom?.(node, block, signal)) ?? "unsupported",
-    );
+    return this.#read({ key, block, signal });
   }
 
   /** A write set without a node is proven by the block's header. */
@@ -91,12 +79,12 @@ export class SharedSource implements WriteSetSource {
     return node === undefined ? this.kind === "accessList" : this.kind === "trace" && this.#options.mayUse(node);
   }
 
-  async #read(wanted: WantedWrites, ask: () => Promise<WriteSet | WriteSetFailure>) {
+  async #read(wanted: WantedWrites): Promise<WriteSet | WriteSetFailure> {
     const found = this.#isSupported ? await this.#find(wanted) : undefined;
     if (found !== undefined && isWriteSet(found)) {
       return found;
     }
-    const outcome = await ask();
+    const outcome = await this.#source.read(wanted.block, wanted.signal);
     this.#isSupported = outcome !== "unsupported";
     if (found !== undefined) {
       void this.#end(found, outcome);
@@ -158,7 +146,7 @@ export class SharedSource implements WriteSetSource {
   /** Returns undefined for the write set of another block, and for one that this replica does not trust. */
   async #parse({ body, block, source }: CacheEntry, wanted: WantedWrites): Promise<WriteSet | undefined> {
     const isKnown = source === undefined || this.#options.origins.get(source.node) === source.origin;
-    if (block?.hash !== wanted.block.hash || !isKnown || !wanted.isWanted(source?.node)) {
+    if (block?.hash !== wanted.block.hash || !isKnown || !this.#isWanted(source?.node)) {
       return undefined;
     }
     await runSliced(checkWrites(body));
@@ -170,6 +158,4 @@ interface WantedWrites {
   readonly key: string;
   readonly block: BlockId;
   readonly signal: AbortSignal;
-  /** Whether a write set on the word of this node is accepted. */
-  isWanted(node: string | undefined): boolean;
 }

@@ -67,22 +67,9 @@ export class TraceSource implements WriteSetSource {
     return (1 + this.#callShare) * unitsOf(METHOD) + unitsOf("eth_getBlockByHash");
   }
 
-  read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    return this.#read(this.#options.nodesFor(block), block, signal);
-  }
-
-  readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const nodes = this.#options.nodesFor(block).filter(({ name }) => name === node);
-    return this.#read(nodes, block, signal);
-  }
-
-  async #read(
-    allNodes: readonly SourceNode[],
-    block: BlockId,
-    signal: AbortSignal,
-  ): Promise<WriteSet | WriteSetFailure> {
-    const { isAllowed, blockTimeMs, readBlock, thread } = this.#options;
-    const nodes = allNodes.filter(({ name }) => this.#support.of(name) !== "unsupported");
+  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const { nodesFor, isAllowed, blockTimeMs, readBlock, thread } = this.#options;
+    const nodes = nodesFor(block).filter(({ name }) => this.#support.of(name) !== "unsupported");
     if (!isAllowed(block) || nodes.length === 0) {
       return "unsupported";
     }

@@ -2,7 +2,7 @@ import type { CallScope } from "../../core/context.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import { type Address, formatQuantity, isHash } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
-import type { StateCost } from "../stateCost.ts";
+import type { StateCost } from "../cost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../writeSet.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
 import type { UnprovenReason, WitnessJob, WriteSetJobOutput } from "./writeSetJobs.ts";
@@ -23,8 +23,6 @@ export interface WitnessedSourceOptions extends SourceNodes {
   readonly headerOf: (block: BlockId) => HeaderFields | undefined;
   /** Called with each result. */
   readonly onResult: (source: WriteSetSourceKind, result: WitnessResult) => void;
-  /** Called when the write set that this node gave was proven. */
-  readonly onProven: (node: string | undefined, block: BlockId) => void;
 }
 
 const METHOD = "debug_executionWitness";
@@ -64,7 +62,6 @@ export class WitnessedSource implements WriteSetSource {
   #openAccounts = FIRST_OPEN;
   /** In a row. */
   #failures = 0;
-  #isProving = false;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(source: WriteSetSource, options: WitnessedSourceOptions) {
@@ -81,23 +78,10 @@ export class WitnessedSource implements WriteSetSource {
     return this.#source.unitsPerBlock;
   }
 
-  get isShared(): boolean {
-    return this.#source.isShared ?? false;
-  }
-
-  get isProving(): boolean {
-    return this.#isProving;
-  }
-
-  async readFrom(node: string, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    return (await this.#source.readFrom?.(node, block, signal)) ?? "unsupported";
-  }
-
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
     const nodes = this.#nodesFor(block);
     const headers = nodes.length > 0 && this.#isWanted(block) ? this.#headersOf(block) : undefined;
     if (headers === undefined) {
-      this.#isProving = false;
       return this.#source.read(block, signal);
     }
     const ending = new AbortController();
@@ -208,7 +192,6 @@ export class WitnessedSource implements WriteSetSource {
       const isLate = output.kind === "failed" && output.reason === "late";
       return this.#end(claim, output.kind === "unproven" ? output.reason : isLate ? "late" : "error");
     }
-    this.#options.onProven(claim.node, claim.block);
     this.#end(claim, "proven");
     const { block, isShared } = claim;
     return { block, packed: output.packed, isProven: true, ...(isShared === true && { isShared }) };
@@ -219,10 +202,8 @@ export class WitnessedSource implements WriteSetSource {
     const { onResult, nowMs } = this.#options;
     onResult(this.kind, result);
     this.#failures = result === "proven" ? 0 : this.#failures + 1;
-    this.#isProving ||= result === "proven";
     if (this.#failures === MAX_FAILURES) {
       this.#failures = 0;
-      this.#isProving = false;
       this.#pausedUntilMs = nowMs() + PAUSE_MS;
     }
     return claim;

@@ -2,7 +2,6 @@ import { LRUCache } from "lru-cache";
 import type { StateKey } from "../stateKey.ts";
 import { ENTRY_BYTES } from "./entryPages.ts";
 import { KeyEncoder } from "./keyEncoder.ts";
-import type { ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, ValueTable } from "./valueTable.ts";
 
 /** Names the state after one block at one time. It has no children: no other version has its values. */
@@ -17,15 +16,13 @@ const MAX_VERSIONS = 10_000;
  */
 export class UnfollowedValues {
   readonly #table: ValueTable;
-  readonly #givers: ValueGivers;
   readonly #key = new KeyEncoder();
   /** A version that is evicted is not found any more, so that its values are evicted too. */
   readonly #versions = new LRUCache<string, Version>({ max: MAX_VERSIONS });
   #newest: Version = 0;
 
-  constructor(maxBytes: number, givers: ValueGivers) {
+  constructor(maxBytes: number) {
     this.#table = new ValueTable(Math.floor(maxBytes / (ENTRY_BYTES + BUCKET_BYTES)));
-    this.#givers = givers;
   }
 
   get bytes(): number {
@@ -47,7 +44,7 @@ export class UnfollowedValues {
   read(key: StateKey, version: Version): string | undefined {
     const table = this.#table;
     const entry = table.find(this.#key.encode(key, version), version);
-    if (!table.isOfBlock(entry, version) || !table.has(entry, KNOWN) || this.#givers.isForgotten(table.giver(entry))) {
+    if (!table.isOfBlock(entry, version) || !table.has(entry, KNOWN)) {
       return undefined;
     }
     table.touch(entry);
@@ -55,7 +52,7 @@ export class UnfollowedValues {
   }
 
   /** Adds a value. It is dropped if there is no room for a single one. */
-  enter(key: StateKey, version: Version, value: string, node: string | undefined): void {
+  enter(key: StateKey, version: Version, value: string): void {
     const table = this.#table;
     const encoded = this.#key.encode(key, version);
     const found = table.find(encoded, version);
@@ -64,7 +61,11 @@ export class UnfollowedValues {
       entry = table.add(encoded, version, 0);
     }
     if (entry !== 0) {
-      table.setValue(entry, value, this.#givers.numberOf(node), FETCHED);
+      table.setValue(entry, value, FETCHED);
     }
+  }
+
+  clear(): void {
+    this.#table.clear();
   }
 }

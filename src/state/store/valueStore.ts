@@ -4,13 +4,11 @@ import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
-import { type Contest, ContestedValues } from "./contestedValues.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, fieldOf, KeyEncoder, keyAt, type TableKey, type ValuePlace } from "./keyEncoder.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
 import { UsedValues } from "./usedValues.ts";
-import { FORGOTTEN, NO_NODE, ValueGivers } from "./valueGivers.ts";
 import { FETCHED, KNOWN, PROVEN, ValueTable, WRITTEN } from "./valueTable.ts";
 import { codeDigits, writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
@@ -23,7 +21,7 @@ const CODE_OVERHEAD_BYTES = 200;
 
 /**
  * `agreed`: the known value is older than the block, or from its write set. `same`: a node had returned it for this block.
- * `different`: another value is known at that block. `refused`: the block is not readable, there is no room, or the value is contested.
+ * `different`: another value is known at that block. `refused`: the block is not readable, or there is no room.
  */
 export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 
@@ -31,8 +29,6 @@ export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 export interface ListedValue {
   readonly entry: Entry;
   readonly field: StateField;
-  /** The node on whose word alone it is known. Undefined if the value was verified. */
-  readonly node: string | undefined;
   /** The number of the block since which it is known. */
   readonly from: number;
 }
@@ -41,23 +37,22 @@ export interface ListedValue {
 export interface RestoredValue {
   readonly field: StateField;
   readonly place: ValuePlace;
-  readonly node: string | undefined;
 }
 
-/** The giver of a known value. */
-export interface ValueProvenance {
+/** How a value became known. */
+export interface ValueOrigin {
   /** The block from which the value is known. Undefined if it is no longer followed. */
   readonly from: BlockId | undefined;
-  /** `fetched`: a node returned it for that block. `written`: the write set of that block has it. */
-  readonly kind: "fetched" | "written";
-  /** The node on whose word alone it is known. Undefined if the value was verified, or if the name is not known. */
-  readonly node: string | undefined;
+  /** Whether the write set of that block has it. A node returned any other value for its block. */
+  readonly isWritten: boolean;
 }
+
+/** The carrier of values of an earlier process. They answer once they passed a check. */
+export const RESTORED = "(restored)";
 
 /** A value that a node returned: 64 digits of hex. */
 interface FetchedValue {
   readonly value: string;
-  readonly giver: number;
   readonly flags: number;
 }
 
@@ -72,18 +67,18 @@ export class ValueStore {
   readonly #codes: LRUCache<string, Uint8Array>;
   readonly #key = new KeyEncoder();
   readonly #blocks: FollowedBlocks;
-  readonly givers = new ValueGivers();
-  readonly #contested = new ContestedValues();
+  /** Who carried values to the newest block on its word alone: nodes whose traces were applied, and RESTORED. */
+  readonly carriers = new Set<string>();
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
   readonly used = new UsedValues();
-  /** While false, no block is readable. Values that nodes return are compared with the known ones. */
+  /** Whether all carriers passed a check. While false, no block is readable. */
   isTrusted = true;
 
   /** `unfollowedBytes`: of values at blocks that are not followed. Their codes have the same amount again. */
   constructor(maxBytes: number, unfollowedBytes = 0) {
     const codeBytes = Math.floor(maxBytes * CODE_SHARE);
-    this.unfollowed = new UnfollowedValues(unfollowedBytes, this.givers);
+    this.unfollowed = new UnfollowedValues(unfollowedBytes);
     const maxEntries = Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES));
     const table = new ValueTable(maxEntries);
     this.#table = table;
@@ -143,7 +138,7 @@ export class ValueStore {
     return this.isTrusted ? this.getUntrusted(key, block) : undefined;
   }
 
-  /** Returns a value that may come from a source on probation. It must answer no read. */
+  /** Returns a value that may wait for a check. It must answer no read. */
   getUntrusted(key: StateKey, block: BlockId): string | undefined {
     const entry = this.#findKnown(key, block);
     return entry === 0 ? undefined : this.#table.value(entry);
@@ -174,7 +169,7 @@ export class ValueStore {
 
   /** Whether the known value of a key is proven after a readable block. */
   hasProof(key: StateKey, block: BlockId): boolean {
-    const entry = this.readableEntry(key, block);
+    const entry = this.#findKnown(key, block);
     return entry !== 0 && this.isProven(entry, block);
   }
 
@@ -198,36 +193,12 @@ export class ValueStore {
     return entry;
   }
 
-  /** Returns who gave the value that `getUntrusted` returns. */
-  sourceOf(key: StateKey, block: BlockId): ValueProvenance | undefined {
+  /** Returns how the value became known that `getUntrusted` returns. */
+  originOf(key: StateKey, block: BlockId): ValueOrigin | undefined {
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
-    if (!this.#isKnown(entry)) {
-      return undefined;
-    }
-    return {
-      from: this.#blocks.idOf(this.#table.from(entry)),
-      kind: this.#table.has(entry, FETCHED) ? "fetched" : "written",
-      node: this.givers.nameOf(this.#table.giver(entry)),
-    };
-  }
-
-  /** Forgets one value. No response makes it known until `settle`, but a proof at this block or a later one does. */
-  contest(key: StateKey, block: BlockId, onProven: Contest["onProven"]): void {
-    this.#contested.begin(key, { block, onProven });
-    const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
-    if (entry !== 0) {
-      this.#table.setGiver(entry, FORGOTTEN);
-    }
-  }
-
-  /** Ends the contest of a value. */
-  settle(key: StateKey): void {
-    this.#contested.end(key);
-  }
-
-  /** Forgets all values that are known on the word of this node alone, and those of nodes whose names are not known. */
-  forgetNode(node: string): void {
-    this.givers.forget(node);
+    return this.#isKnown(entry)
+      ? { from: this.#blocks.idOf(this.#table.from(entry)), isWritten: this.isWritten(entry) }
+      : undefined;
   }
 
   /**
@@ -252,37 +223,20 @@ export class ValueStore {
   }
 
   #isKnown(entry: Entry): boolean {
-    return this.#table.has(entry, KNOWN) && !this.givers.isForgotten(this.#table.giver(entry));
+    return this.#table.has(entry, KNOWN);
   }
 
   /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
-  add(key: StateKey, block: BlockId, value: string, node?: string): AddResult {
-    return this.#addFetched(key, block, { value, giver: this.givers.numberOf(node), flags: FETCHED });
+  add(key: StateKey, block: BlockId, value: string): AddResult {
+    return this.#addFetched(key, block, { value, flags: FETCHED });
   }
 
   /** Adds a value that follows from the state root of this block: 64 digits of hex. A known value stays, and is proven if it is equal. */
   addProven(key: StateKey, block: BlockId, value: string): AddResult {
-    return this.#addFetched(key, block, { value, giver: NO_NODE, flags: FETCHED | PROVEN });
+    return this.#addFetched(key, block, { value, flags: FETCHED | PROVEN });
   }
 
-  #addFetched(key: StateKey, block: BlockId, fetched: FetchedValue): AddResult {
-    const contest = this.#contested.find(key);
-    if (contest === undefined) {
-      return this.#addUncontested(key, block, fetched);
-    }
-    const { block: since, onProven } = contest;
-    const canSettle = (fetched.flags & PROVEN) !== 0 && block.number >= since.number;
-    const result = canSettle ? this.#addUncontested(key, block, fetched) : "refused";
-    if (result !== "refused") {
-      this.settle(key);
-      const isSame =
-        since.hash === block.hash || (this.isProvenSince(since, block) && !this.isWrittenSince(key, since, block));
-      onProven(isSame ? fetched.value : undefined);
-    }
-    return result;
-  }
-
-  #addUncontested(key: StateKey, block: BlockId, { value, giver, flags }: FetchedValue): AddResult {
+  #addFetched(key: StateKey, block: BlockId, { value, flags }: FetchedValue): AddResult {
     if (!this.isApplied(block)) {
       return "refused";
     }
@@ -299,7 +253,7 @@ export class ValueStore {
     if (own === 0) {
       return known ?? "refused";
     }
-    this.#table.setValue(own, value, giver, flags);
+    this.#table.setValue(own, value, flags);
     this.#table.touch(own);
     return known ?? "added";
   }
@@ -340,11 +294,8 @@ export class ValueStore {
     const table = this.#table;
     const from = table.from(entry);
     const field = fieldOf(table.field(entry));
-    const giver = table.giver(entry);
-    const node = giver === NO_NODE ? undefined : this.givers.nameOf(giver);
-    const hasName = giver === NO_NODE || node !== undefined;
-    return field !== "storage" && from <= at && hasName && this.#isKnown(entry) && this.#isNewest(entry, field, at)
-      ? { entry, field, node, from }
+    return field !== "storage" && from <= at && this.#isKnown(entry) && this.#isNewest(entry, field, at)
+      ? { entry, field, from }
       : undefined;
   }
 
@@ -357,10 +308,10 @@ export class ValueStore {
   }
 
   /**
-   * Adds a value that was known at this block before a restart. A known one stays. Without a node, it is on no node's word alone.
-   * It is not proven. Returns false if there is no room.
+   * Adds a value that was known at this block before a restart. A known one stays. It is not proven. No value answers until RESTORED
+   * passed a check. Returns false if there is no room.
    */
-  restore({ field, place, node }: RestoredValue, block: BlockId): boolean {
+  restore({ field, place }: RestoredValue, block: BlockId): boolean {
     const number = Number(block.number);
     if (!this.isApplied(block) || this.#table.isFull) {
       return false;
@@ -368,14 +319,14 @@ export class ValueStore {
     if (!this.#isKnown(this.#findAt(field, place, number))) {
       const entry = this.#table.add(this.#key.encodeAt(field, place), number, 0);
       this.#blocks.addEntry(number, entry);
-      this.#table.setValueAt(entry, place, node === undefined ? NO_NODE : this.givers.numberOf(node), FETCHED);
+      this.#table.setValueAt(entry, place, FETCHED);
     }
     return true;
   }
 
   /** Adds a code that a node returned for this block's hash. */
-  addCode(key: StateKey, block: BlockId, code: Uint8Array, node?: string): AddResult {
-    return this.isApplied(block) ? this.add(key, block, this.storeCode(code), node) : "refused";
+  addCode(key: StateKey, block: BlockId, code: Uint8Array): AddResult {
+    return this.isApplied(block) ? this.add(key, block, this.storeCode(code)) : "refused";
   }
 
   /** Forgets all values of followed blocks, and makes one block readable. */
@@ -387,7 +338,7 @@ export class ValueStore {
   /** Forgets all values of followed blocks. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
     this.isTrusted = true;
-    this.givers.clearCarriers();
+    this.carriers.clear();
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();
@@ -398,10 +349,11 @@ export class ValueStore {
    * the caller must then begin at this block.
    */
   *apply(writeSet: WriteSet): Generator<void, boolean> {
-    this.givers.addBlock(writeSet.block.number, writeSet.node, this.maxReadable);
+    if (writeSet.node !== undefined) {
+      this.carriers.add(writeSet.node);
+    }
     const isProven = writeSet.isProven === true;
     const number = this.#blocks.add(writeSet.block.hash, isProven);
-    const giver = writeSet.node === undefined ? NO_NODE : this.givers.numberOf(writeSet.node);
     // Another replica has computed the hashes of a shared write set. The code of a proven hash must be the right one.
     const known = (hash: Hash | undefined): Hash | undefined => (writeSet.isShared === true ? undefined : hash);
     for (const { key, value } of writtenValues(writeSet, (code, hash) => this.storeCode(code, known(hash)))) {
@@ -410,7 +362,7 @@ export class ValueStore {
         return false;
       }
       if (value !== undefined) {
-        this.#table.setValue(entry, value, giver, isProven ? PROVEN : 0);
+        this.#table.setValue(entry, value, isProven ? PROVEN : 0);
       }
       if (key.field === "storage") {
         this.#cleared.add();

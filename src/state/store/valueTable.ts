@@ -11,9 +11,6 @@ const REFERENCED = 8;
 export const FETCHED = 16;
 /** The value follows by hashes from the header of the entry's block: from its state root, or from its block access list. */
 export const PROVEN = 32;
-/** The bits of the flags' word below those of the giver. */
-const GIVER_SHIFT = 8;
-const FLAGS_MASK = (1 << GIVER_SHIFT) - 1;
 
 /** Entries that one eviction looks at, so that it takes microseconds. */
 const EVICTION_STEPS = 256;
@@ -213,21 +210,20 @@ export class ValueTable {
     return this.#pages.value(entry);
   }
 
-  /** Sets the value, 64 digits of hex, its giver, and flags. Without the flag PROVEN, it is not proven, although the last one was. */
-  setValue(entry: Entry, value: string, giver: number, flags = 0): void {
-    this.#setKnown(entry, giver, flags);
+  /** Sets the value, 64 digits of hex, and flags. */
+  setValue(entry: Entry, value: string, flags = 0): void {
+    this.#setKnown(entry, flags);
     this.#pages.setValue(entry, value);
   }
 
-  /** Sets the value to that of a place, its giver, and flags. */
-  setValueAt(entry: Entry, place: ValuePlace, giver: number, flags = 0): void {
-    this.#setKnown(entry, giver, flags);
+  /** Sets the value to that of a place, and flags. */
+  setValueAt(entry: Entry, place: ValuePlace, flags = 0): void {
+    this.#setKnown(entry, flags);
     this.#pages.setValueAt(entry, place);
   }
 
-  #setKnown(entry: Entry, giver: number, flags: number): void {
-    this.#setFlags(entry, (this.#flags(entry) & ~PROVEN) | KNOWN | flags);
-    this.setGiver(entry, giver);
+  #setKnown(entry: Entry, flags: number): void {
+    this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
   }
 
   /** Returns where the key and the value of a slot's entry are. */
@@ -238,15 +234,6 @@ export class ValueTable {
   /** Copies the key and the value to a place. */
   copyTo(entry: Entry, place: ValuePlace): void {
     this.#pages.copyTo(entry, place);
-  }
-
-  /** Returns the number of the value's giver. */
-  giver(entry: Entry): number {
-    return this.#flags(entry) >>> GIVER_SHIFT;
-  }
-
-  setGiver(entry: Entry, giver: number): void {
-    this.#setFlags(entry, (this.#flags(entry) & FLAGS_MASK) | (giver << GIVER_SHIFT));
   }
 
   #flags(entry: Entry): number {

@@ -28,8 +28,6 @@ export interface RestartOptions extends KeptIn {
   readonly wallets: number;
   readonly pools: number;
   readonly quotesPerSecond: number;
-  /** Undefined: the default, which lasts some 64 s on blocks of 2 s. */
-  readonly probation: { readonly blocks: number; readonly values: number } | undefined;
   /** The time of traffic before the restart. The end of it is measured. */
   readonly settleMs: number;
   readonly measuredMs: number;
@@ -53,14 +51,10 @@ export const nodesOf = (kind: RestartKind): readonly string[] => (kind === "relo
 
 const RELOADED = /^forebay_config_reloads_total\{.*outcome="applied".*\} [1-9]/m;
 
-const configOf = (
-  { urls, blockMs, probation }: RestartOptions,
-  nodes: readonly string[],
-  { dataDir, redis }: KeptIn,
-) => ({
+const configOf = ({ urls, blockMs }: RestartOptions, nodes: readonly string[], { dataDir, redis }: KeptIn) => ({
   chains: [
     {
-      ...{ name: "chain", blockTimeMs: blockMs, forks: "prague", state: { source: "trace", probation } },
+      ...{ name: "chain", blockTimeMs: blockMs, forks: "prague", state: { source: "trace" } },
       nodes: nodes.map((name, index) => ({ name: `node${index}`, url: urls[name]?.url })),
     },
   ],

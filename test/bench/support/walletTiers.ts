@@ -13,7 +13,6 @@ export interface WalletTiersOptions extends Omit<WalletLoad, "url"> {
   readonly healthyMs: number;
   /** Time in which the node of the first tier is stopped. */
   readonly stoppedMs: number;
-  readonly probation: { readonly blocks: number; readonly values: number } | undefined;
 }
 
 /** Units at the second tier per 1,000 calls of clients. */
@@ -67,7 +66,7 @@ const describeUnits = (before: Sample, after: Sample): TierUnits => {
   const sent = between(before.sent, after.sent);
   const spent = between(before.spent, after.spent);
   const units = unitsIn(withoutHeads(sent));
-  const opinions = Math.min(units, (spent.sample ?? 0) + (spent.audit ?? 0));
+  const opinions = Math.min(units, (spent.sample ?? 0) + (spent.check ?? 0));
   const perThousand = (part: number): number => round((part * 1_000) / (after.asked - before.asked), 1);
   return {
     heads: perThousand(unitsIn(sent) - units),
@@ -78,7 +77,7 @@ const describeUnits = (before: Sample, after: Sample): TierUnits => {
 
 /** Counts what a provider in the second tier is asked for while the own node works, is stopped, and is back. */
 export const measureWalletTiers = async (options: WalletTiersOptions): Promise<WalletTiersFigures> => {
-  const { blockMs, wallets, pools, quotesPerSecond, healthyMs, stoppedMs, probation } = options;
+  const { blockMs, wallets, pools, quotesPerSecond, healthyMs, stoppedMs } = options;
   const nodes = startChild("walletNode.ts");
   const ask = (message: WalletNodesOptions | WalletNodeChange | "counts"): Promise<unknown> => {
     nodes.send(message);
@@ -90,7 +89,7 @@ export const measureWalletTiers = async (options: WalletTiersOptions): Promise<W
   const server = await startConfigured({
     chains: [
       {
-        ...{ name: "chain", blockTimeMs: blockMs, forks: "prague", state: { source: "trace", probation } },
+        ...{ name: "chain", blockTimeMs: blockMs, forks: "prague", state: { source: "trace" } },
         nodes: [OWN, PROVIDER].map((name, priority) => ({ name, url: urls[name]?.url, priority })),
       },
     ],

@@ -90,7 +90,7 @@ export const EXECUTION_FAULTS: Readonly<Record<string, AlertFault>> = {
         nodes: [{ url: anvil.url }],
         blockTimeMs: LONG_MS,
         forks: "prague",
-        state: { waitMs: LONG_MS, source: "trace", follow: "plain", probation: { blocks: 0, values: 0 } },
+        state: { waitMs: LONG_MS, source: "trace", follow: "plain" },
       });
       const read = (account: string | undefined, headers = {}) =>
         rpc(service.url, "eth_getBalance", [account, "latest"], headers);

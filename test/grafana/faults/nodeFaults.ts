@@ -70,7 +70,7 @@ const startDisagreement = async (t: Lifespan) => {
   const service = await serve(t, {
     nodes: [first, liar].map(({ url }, priority) => ({ url, priority })),
     ...{ blockTimeMs: 20_000, forks: "prague" },
-    state: { source: "trace", probation: { blocks: 0, values: 0 } },
+    state: { source: "trace" },
   });
   const readAll = (headers: Readonly<Record<string, string>> = {}) =>
     Promise.all(ACCOUNTS.map((account) => rpc(service.url, "eth_getBalance", [account, "latest"], headers)));

@@ -89,7 +89,7 @@ const run = async (devnet: Devnet, { source, seconds, steps, seed }: DevnetVaria
     forks: "isthmus",
     quirks: { anvilDepositNonce: true },
     ...(source === "feed" && { pending: { feeds: [devnet.feedUrl ?? ""] } }),
-    state: { follow: "plain", source, probation: { blocks: 0, values: 0 } },
+    state: { follow: "plain", source },
   });
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: RATE });
   const random = createRandom(seed);

@@ -10,7 +10,7 @@ export interface PlantedFault {
    * another check refuses the lie before.
    */
   readonly test?: string;
-  /** The service itself must find the fault, by an audit or a sample. */
+  /** The service itself must find the fault, by a check or a sample. */
   readonly isFoundByService?: true;
   readonly edits: readonly Edit[];
 }
@@ -97,8 +97,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/blockQueue.ts",
-        from: ": values.add(key, block, value, node);",
-        to: ": values.add(key, values.head ?? block, value, node);",
+        from: ": values.add(key, block, value);",
+        to: ": values.add(key, values.head ?? block, value);",
       },
     ],
   },
@@ -126,7 +126,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
       },
     ],
   },
-  /** A source that loses one write in fifty. Responses to clients are not compared, so that an audit or a sample has to find it. */
+  /** A source that loses one write in fifty. Responses to clients are not compared, so that a check or a sample has to find it. */
   lossySource: {
     variant: "geth, Prague",
     isFoundByService: true,
@@ -137,7 +137,11 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         to: `const value = from.value();
     if (Math.random() >= 0.02) yield { key: { address, field: "slot", slot: written }, value };`,
       },
-      { file: "src/state/blockQueue.ts", from: 'if (result === "different") {', to: "if (result === undefined) {" },
+      {
+        file: "src/state/blockQueue.ts",
+        from: 'if (this.#add(added, block) === "different") {',
+        to: "if (this.#add(added, block) === undefined) {",
+      },
     ],
   },
   /** A write set of another replica lacks its writes. */
@@ -300,8 +304,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: VALUES,
-        from: "this.#table.setValue(entry, value, giver, isProven ? PROVEN : 0);",
-        to: "this.#table.setValue(entry, value, giver, PROVEN);",
+        from: "this.#table.setValue(entry, value, isProven ? PROVEN : 0);",
+        to: "this.#table.setValue(entry, value, PROVEN);",
       },
       {
         file: VALUES,
@@ -385,18 +389,6 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         file: "src/state/sources/witnessJob.ts",
         from: "return code instanceof Uint8Array && keccak256Hex(code) === codeHash ? code",
         to: "return code instanceof Uint8Array ? code",
-      },
-    ],
-  },
-  /** A new value keeps the bit of the last one. No value of a node takes the place of a proven one, unless that was forgotten. */
-  keptBit: {
-    variant: "",
-    test: "test/state/store/provenValues.test.ts",
-    edits: [
-      {
-        file: "src/state/store/valueTable.ts",
-        from: "(this.#flags(entry) & ~PROVEN) | KNOWN | flags",
-        to: "this.#flags(entry) | KNOWN | flags",
       },
     ],
   },

@@ -12,8 +12,6 @@ import { StandInNode } from "../../support/standIn/standInNode.ts";
 export const SOURCE_METHODS = ["debug_traceBlockByHash", "eth_getBlockAccessList"];
 /** The accounts about whose balances the lying node lies. */
 export const LIED: readonly Address[] = STAND_IN_ACCOUNTS.slice(0, 3);
-/** A trace answers from its first block on, so that the run finds what probation would find. */
-const NO_PROBATION = { blocks: 0, values: 0 };
 /** Cheap, so that a few reads pay for following. */
 const UNITS = Object.fromEntries(SOURCE_METHODS.map((method) => [method, 1]));
 /** A little longer than the replies of a slow Redis, so that they arrive. */
@@ -81,7 +79,7 @@ export const replicaConfig = (
     {
       ...{ name: "chain", nodes: [{ url, name: "own", provider }], blockTimeMs: blockMs },
       forks: source === "trace" ? "prague" : "amsterdam",
-      state: { source, probation: NO_PROBATION, units: UNITS },
+      state: { source, units: UNITS },
     } as const,
   ],
   cache: { redis: redisUrl, redisTimeoutMs: REDIS_TIMEOUT_MS },

@@ -15,7 +15,7 @@ export const countedBy = async ({ telemetry }: Service, name: Counter, label: st
   return counts;
 };
 
-/** Returns how often the service found a wrong value, by an audit, a sample or a response to a client. */
+/** Returns how often the service found a wrong value, by a check, a sample or a response to a client. */
 export const foundByService = async ({ telemetry }: Service): Promise<number> => {
   const { values } = await telemetry.metrics.stateDifferences.get();
   return values.reduce((sum, { value }) => sum + value, 0);

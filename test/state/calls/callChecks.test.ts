@@ -4,9 +4,7 @@ import { NodeError } from "../../../src/core/node.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { CallChecks, type LocalResult } from "../../../src/state/calls/callChecks.ts";
 import { defaultsCalls, parseDefaults } from "../../../src/state/calls/nodeDefaults.ts";
-import type { StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
-import type { StateDifference } from "../../../src/state/originComparison.ts";
-import { StateChecks } from "../../../src/state/stateChecks.ts";
+import type { FetchedValues, StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { fetchedValues } from "../../support/builders/nodeState.ts";
@@ -29,18 +27,20 @@ const RESULT: LocalResult = {
 interface RigOptions {
   /** The outcomes of the node, one after the other. */
   readonly outcomes: readonly unknown[];
-  /** The value that a read set is compared with. Default: the known one. */
-  readonly actual?: string;
+  /** Whether the audit finds the values of a read set right. Default: true. */
+  readonly areRight?: boolean;
+  readonly isSampled?: boolean;
 }
 
 /** Checks of calls, with what they found. */
-const createRig = ({ outcomes, actual = CODE }: RigOptions) => {
-  const { cost, clock } = createCost({ random: () => 0 });
+const createRig = ({ outcomes, areRight = true, isSampled = true }: RigOptions) => {
+  const { cost } = createCost();
   const left = [...outcomes];
   const asked: unknown[] = [];
   const found: unknown[] = [];
   const forgotten: string[] = [];
-  const wrong: StateDifference[] = [];
+  const compared: (readonly StateKey[])[] = [];
+  const reads: StateKey[] = [];
   let clears = 0;
   const { log, metrics } = createTelemetry({ level: "silent" });
   const error = (fields: object): void => {
@@ -48,25 +48,28 @@ const createRig = ({ outcomes, actual = CODE }: RigOptions) => {
       found.push(fields.actual);
     }
   };
-  const read = async (keys: readonly StateKey[]) =>
-    fetchedValues({ values: new Map(keys.map((key) => [key, actual])) });
+  const read = async () => fetchedValues();
   const fetch: StateFetcher["fetch"] = async (_keys, _block, { further = [] } = {}) => {
     asked.push(...further.map(({ params }) => params));
     return fetchedValues({ outcomes: [left.shift()] });
   };
   const checks = new CallChecks({
     ...{ chain: "chain", cost, follower: { generation: 0 } },
-    comparison: {
+    audit: {
       nodeBeside: (name) => ({
         name: `beside ${name}`,
         origin: "other",
-        available: true,
         reader: { unitsFor: () => 0, read, readSingly: read, fetch },
       }),
+      takeSample: () => isSampled,
+      onLocalRead: (key) => reads.push(key),
+      compare: async (_kind, _node, known: FetchedValues["values"]) => {
+        compared.push([...known.keys()]);
+        return areRight;
+      },
     },
     values: { get: () => CODE },
     table: { clear: () => clears++ },
-    differences: { handle: (difference) => wrong.push(difference) },
     telemetry: { log: Object.assign(Object.create(log), { error }), metrics },
     forget: ({ key }) => forgotten.push(key),
   });
@@ -75,125 +78,66 @@ const createRig = ({ outcomes, actual = CODE }: RigOptions) => {
     (await metrics.stateDifferences.get()).values.flatMap(({ value, labels }) =>
       value > 0 ? [`${labels.kind} ${labels.proof} ${value}`] : [],
     );
-  return { checks, clock, asked, found, forgotten, wrong, settled, counted, clears: () => clears };
+  return { checks, asked, found, forgotten, compared, reads, settled, counted, clears: () => clears };
 };
 
-/** Returns the differences that one sample finds. */
-const sample = async (outcome: unknown): Promise<readonly unknown[]> => {
-  const { checks, asked, found, forgotten, settled } = createRig({ outcomes: [outcome] });
-  checks.onLocalResult(RESULT);
+/** Returns what one sample reports, with the calls of the node. */
+const sample = async (...outcomes: readonly unknown[]) => {
+  const { checks, asked, found, forgotten, settled } = createRig({ outcomes });
   checks.onLocalResult(RESULT);
   await settled();
-  assert.deepEqual(asked, [[{ to: CONTRACT }, { blockHash: HASH }]], "one call a second, at the block of the result");
-  assert.deepEqual(forgotten, [], "the result does not depend on a BLOCKHASH");
-  return found;
+  for (const params of asked) {
+    assert.deepEqual(params, [{ to: CONTRACT }, { blockHash: HASH }], "at the block of the result");
+  }
+  return { found, asked: asked.length, forgotten: forgotten.length };
 };
 
 test("a sample compares the bytes, and a failed call differs", async () => {
-  assert.deepEqual(await sample("0xAB"), []);
-  assert.deepEqual(await sample("0xac"), ["0xac"]);
-  assert.deepEqual(await sample(new NodeError("revert", "node", "execution reverted")), ["execution reverted"]);
-  assert.deepEqual(await sample(new NodeError("timeout", "node", "late")), []);
+  assert.deepEqual(await sample("0xAB"), { found: [], asked: 1, forgotten: 0 });
+  assert.deepEqual(await sample("0xac", "0xac"), { found: ["0xac"], asked: 2, forgotten: 1 });
+  const reverted = new NodeError("revert", "node", "execution reverted");
+  assert.deepEqual((await sample(reverted, reverted)).found, ["execution reverted"]);
+  assert.deepEqual((await sample(new NodeError("timeout", "node", "late"))).found, []);
 });
 
-for (const [second, differences] of [
-  ["0xab", []],
-  ["0xac", ["0xac"]],
-  [undefined, []],
-] as const) {
-  test(`a BLOCKHASH that is zero once is no difference: then ${second}`, async () => {
-    const { checks, found, forgotten, settled } = createRig({ outcomes: ["0x00", second] });
-    checks.onLocalResult({ ...RESULT, reads: { ...RESULT.reads, blockOpcodes: new Set(["BLOCKHASH"]) } });
-    await settled();
-    assert.deepEqual([found, forgotten], [differences, [RESULT.key]]);
-  });
-}
+test("a result that differs once, as with a BLOCKHASH that is zero, is no difference", async () => {
+  for (const second of ["0xab", undefined]) {
+    assert.deepEqual(await sample("0x00", second), { found: [], asked: 2, forgotten: 1 });
+  }
+});
 
-test("one local result in 100 is compared, reads and calls together at most once a second", async () => {
-  const { cost, used, clock } = createCost();
-  const startMs = clock.nowMs;
-  const asked: string[] = [];
-  const read = async () => {
-    asked.push("read");
-    return fetchedValues();
-  };
-  const fetch: StateFetcher["fetch"] = async () => {
-    asked.push("call");
-    return fetchedValues();
-  };
-  const reader = { unitsFor: () => 0, read, readSingly: read, fetch };
-  const node = { name: "one", origin: "one", available: true, reader };
-  const telemetry = createTelemetry({ level: "silent" });
-  const comparison = { nextNode: () => node, nodeBeside: () => node };
-  const shared = { chain: "chain", cost, telemetry, comparison, differences: { handle: () => undefined } };
-  const reads = new StateChecks({
-    ...shared,
-    values: { used, head: undefined, get: () => undefined, hasProof: () => false, sourceOf: () => undefined },
-  });
-  const calls = new CallChecks({
-    ...{ ...shared, follower: { generation: 0 }, table: { clear: () => undefined } },
-    values: { get: () => undefined },
-    forget: () => undefined,
-  });
-  const considerBoth = () => {
-    reads.onLocalRead({ field: "balance", address: CONTRACT, slot: undefined }, RESULT.block, {
-      body: Buffer.from('"0x1"'),
-    });
-    calls.onLocalResult(RESULT);
-  };
-  considerBoth();
-  assert.deepEqual(asked, []);
-  clock.random = 0.005;
-  considerBoth();
-  assert.deepEqual(asked, ["read"]);
-  clock.nowMs = startMs + 999;
-  considerBoth();
-  clock.nowMs = startMs + 1_000;
-  calls.onLocalResult(RESULT);
-  considerBoth();
-  assert.deepEqual(asked, ["read", "call"]);
+test("each result without a proof lets one of its values be checked, and only samples are compared", async () => {
+  const { checks, asked, reads, settled } = createRig({ outcomes: [], isSampled: false });
+  const result = { ...RESULT, reads: { ...RESULT.reads, keys: [BALANCE] } };
+  checks.onLocalResult(result);
+  checks.onLocalResult({ ...result, isProven: true });
+  checks.onLocalResult(RESULT);
+  await settled();
+  assert.deepEqual([reads, asked], [[BALANCE], []]);
 });
 
 test("a proven result that a node contradicts is counted, also if a value that it read is wrong", async () => {
-  const reads = { ...RESULT.reads, keys: [BALANCE] };
-  for (const [isProven, actual, expected] of [
-    [true, CODE, ["call proven 1"]],
-    [true, "7".repeat(64), ["call proven 1"]],
-    [false, CODE, []],
+  for (const [isProven, areRight, expected] of [
+    [true, true, ["call proven 1"]],
+    [true, false, ["call proven 1"]],
+    [false, true, []],
   ] as const) {
-    const { checks, counted } = createRig({ outcomes: [], actual });
-    await checks.compare({ ...RESULT, reads, isProven }, "0xac");
+    const { checks, counted } = createRig({ outcomes: ["0xac"], areRight });
+    await checks.compare({ ...RESULT, isProven }, "0xac");
     assert.deepEqual(await counted(), expected);
   }
 });
 
-test("proven results are sampled a tenth as often", async () => {
-  const { checks, clock, asked, settled } = createRig({ outcomes: ["0xab", "0xab", "0xab"] });
-  const startMs = clock.nowMs;
-  const offered = { ...RESULT, isProven: true };
-  for (const afterMs of [0, 1_000, 9_999, 10_000]) {
-    clock.nowMs = startMs + afterMs;
-    checks.onLocalResult(offered);
-  }
-  await settled();
-  assert.equal(asked.length, 2);
-});
-
 /** Reports a result that reads one value. The node has another result. */
-const report = async (actual: string) => {
-  const { checks, wrong, clears } = createRig({ outcomes: [], actual });
+const report = async (areRight: boolean) => {
+  const { checks, compared, clears } = createRig({ outcomes: ["0xac"], areRight });
   await checks.compare({ ...RESULT, reads: { ...RESULT.reads, keys: [BALANCE] } }, "0xac");
-  return { wrong, clears: clears(), isForwarded: checks.isForwarded(RESULT.key, RESULT.block) };
+  return { compared, clears: clears(), isForwarded: checks.isForwarded(RESULT.key, RESULT.block) };
 };
 
-test("a difference with a wrong value drops all values", async () => {
-  const actual = "7".repeat(64);
-  const wrong = { key: BALANCE, block: RESULT.block, known: CODE, actual, node: "beside one" };
-  assert.deepEqual(await report(actual), { wrong: [wrong], clears: 1, isForwarded: false });
-});
-
-test("a difference with right values leaves the code to the nodes", async () => {
-  assert.deepEqual(await report(CODE), { wrong: [], clears: 1, isForwarded: true });
+test("a difference compares the values that were read, and leaves the code to the nodes if all are right", async () => {
+  assert.deepEqual(await report(false), { compared: [[BALANCE]], clears: 1, isForwarded: false });
+  assert.deepEqual(await report(true), { compared: [[BALANCE]], clears: 1, isForwarded: true });
 });
 
 const word = (value: bigint): string => value.toString(16).padStart(64, "0");

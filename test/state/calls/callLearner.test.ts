@@ -53,11 +53,7 @@ const runContract = async ({ source }: CallRun) => {
 };
 
 /** Costs with this number of units to learn. */
-const costOf = (units: number): CallLearnerOptions["cost"] => {
-  const { cost } = createCost({ learning: { share: 1, unitsPerMinute: units } });
-  cost.budget.earnByRequest(units);
-  return cost;
-};
+const costOf = (units: number): CallLearnerOptions["cost"] => createCost({ unitsPerMinute: units }).cost;
 
 type RigOptions = Partial<CallLearnerOptions & CallRunnerOptions>;
 

@@ -14,7 +14,6 @@ import {
 } from "../../../src/state/snapshot/packSnapshot.ts";
 import { newestCanonical, restoreSnapshot } from "../../../src/state/snapshot/restoreSnapshot.ts";
 import { CHUNK_BYTES } from "../../../src/state/snapshot/snapshotFormat.ts";
-import { SourceTrust } from "../../../src/state/sourceTrust.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
@@ -26,7 +25,6 @@ import { addressOf } from "../../support/builders/stateModel.ts";
 import { createCost } from "../costRig.ts";
 
 const BYTES = 8 * 1024 * 1024;
-const LIMITS = { blocks: 4, values: 4 };
 const CHAIN: SnapshotChain = {
   chainId: "1",
   genesis: hashOf(0),
@@ -40,10 +38,8 @@ const block = (number: number, fork = 0): BlockId => ({ number: BigInt(number), 
 
 const createParts = () => {
   const values = new ValueStore(BYTES);
-  const { cost, clock } = createCost({ used: values.used });
-  const nowMs = () => clock.nowMs;
-  const trust = new SourceTrust({ nowMs, cost, probation: LIMITS, nodes: ["one", "two"] });
-  return { values, trust, cost } satisfies SnapshotParts;
+  const { cost } = createCost({ used: values.used });
+  return { values, cost } satisfies SnapshotParts;
 };
 
 /** Creates an answer that was learned at a block, and reads a value of each kind. */
@@ -131,7 +127,7 @@ const fillRandomly = (values: ValueStore, seed: number): BlockId => {
   values.begin(block(100));
   for (let number = 101; number <= 130; number++) {
     for (const key of KEYS.filter(() => random(10) === 0)) {
-      values.add(key, block(number - 1), valueAt(), random(2) === 0 ? "one" : "two");
+      values.add(key, block(number - 1), valueAt());
     }
     const accounts = new Map<Address, AccountWrites>();
     for (const address of KEYS.filter(() => random(20) === 0).map((key) => key.address)) {
@@ -155,25 +151,21 @@ test("values that are restored are those of the block, or of its newest canonica
   let restoredAtAncestor = 0;
   for (let seed = 0; seed < 20; seed++) {
     const { values, ...parts } = createParts();
-    parts.trust.evidenceOf("one").resume({ ...LIMITS, ageMs: 0 });
     const newest = fillRandomly(values, seed);
     const chunks = await pack({ ...parts, values });
     const whole = await restore(chunks);
     assert.deepEqual(whole.restored?.block, newest);
     for (const key of KEYS) {
       const known = values.get(key, newest);
-      const restored = whole.values.get(key, newest);
+      const restored = whole.values.getUntrusted(key, newest);
       // A slot that a block cleared is zero, and not listed.
       assert.ok(restored === known || (key.field === "slot" && restored === undefined), JSON.stringify(key));
-      if (restored !== undefined) {
-        assert.equal(whole.values.sourceOf(key, newest)?.node, values.sourceOf(key, newest)?.node);
-      }
     }
     const ancestor = block(120);
     const older = await restore(chunks, { isCanonical: ({ number }) => number <= ancestor.number });
     assert.deepEqual(older.restored?.block, ancestor);
     for (const key of KEYS) {
-      const restored = older.values.get(key, ancestor);
+      const restored = older.values.getUntrusted(key, ancestor);
       restoredAtAncestor += restored === undefined ? 0 : 1;
       assert.ok(restored === undefined || restored === values.get(key, ancestor), JSON.stringify(key));
     }
@@ -184,33 +176,31 @@ test("values that are restored are those of the block, or of its newest canonica
 const BALANCE: StateKey = { field: "balance", address: addressOf(1), slot: undefined };
 const ONE = "1".padStart(64, "0");
 
-/** A snapshot with a value of each node, a code, evidence, and costs. */
+/** A snapshot with values, a code, and costs. */
 const createKnown = async () => {
   const parts = createParts();
-  const { values, trust, cost } = parts;
+  const { values, cost } = parts;
   values.begin(block(7));
-  values.add(BALANCE, block(7), ONE, "one");
-  values.add({ ...BALANCE, address: addressOf(2) }, block(7), ONE, "two");
+  values.add(BALANCE, block(7), ONE);
+  values.add({ ...BALANCE, address: addressOf(2) }, block(7), ONE);
   const code = Uint8Array.of(0x60, 0x00);
-  values.addCode({ field: "code", address: addressOf(3), slot: undefined }, block(7), code, "one");
-  trust.evidenceOf("one").resume({ blocks: 4, values: 9, ageMs: 5 });
+  values.addCode({ field: "code", address: addressOf(3), slot: undefined }, block(7), code);
   cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 6n, isHit: false });
   cost.onRead({ method: "eth_getBalance", key: BALANCE, block: 7n, isHit: false });
   return { ...parts, code, chunks: await pack({ ...parts, answers: sourceOf([answerAt(7, true)]), headers: HEADERS }) };
 };
 
-test("codes, evidence of nodes, used keys and costs are restored with the values", async () => {
+test("codes, used keys and costs are restored with the values", async () => {
   const { chunks, code, cost } = await createKnown();
   const after = await restore(chunks);
   assert.deepEqual(after.restored, { block: block(7), values: 3, codes: 1, answers: 1 });
   assert.deepEqual(after.headers, HEADERS);
   assert.deepEqual(after.values.code(keccak256Hex(code).slice(2)), code);
-  assert.equal(after.trust.evidenceOf("one").isTrusted, true);
-  assert.equal(after.trust.evidenceOf("two").isTrusted, false);
+  assert.equal(after.values.get(BALANCE, block(7)), undefined, "it waits for a check");
+  assert.equal(after.values.getUntrusted(BALANCE, block(7)), ONE);
   assert.deepEqual(after.cost.recent, cost.recent);
   assert.ok(after.cost.recent.repeatedUnits > 0);
   assert.deepEqual(after.values.used.mostUsed(5), [BALANCE]);
-  assert.equal(after.cost.comparisonFactor, 10);
 });
 
 test("answers to calls are restored at the block of the snapshot, and at an ancestor those that are not newer", async () => {
@@ -232,13 +222,20 @@ test("answers to calls are restored at the block of the snapshot, and at an ance
   assert.deepEqual([gone.answers, gone.defaults], [[], []]);
 });
 
-test("no answer is restored if any node has another URL: it may have given a value that the call reads", async () => {
+test("nothing but codes is restored if any node is gone or has another URL: it may have given any value", async () => {
   const { chunks } = await createKnown();
   const nodes = CHAIN.nodes.map((node) => (node.name === "one" ? { ...node, address: "other" } : node));
-  assert.deepEqual((await restore(chunks, { chain: { ...CHAIN, nodes } })).answers, []);
+  for (const chain of [
+    { ...CHAIN, nodes },
+    { ...CHAIN, nodes: CHAIN.nodes.slice(1) },
+  ]) {
+    const after = await restore(chunks, { chain });
+    assert.deepEqual([after.restored, after.answers], [{ block: undefined, values: 0, codes: 1, answers: 0 }, []]);
+    assert.equal(after.values.head, undefined);
+  }
 });
 
-test("answers have the room that values leave, and none is stored on probation", async () => {
+test("answers have the room that values leave, and none is stored while they wait for a check", async () => {
   const { values, ...parts } = createParts();
   fillRandomly(values, 4);
   const answers = sourceOf(Array.from({ length: 1_000 }, () => answerAt(120, true)));
@@ -274,44 +271,21 @@ test("values are added below those of later blocks, until values of a node end",
   };
   const { values, restored, written, TWO } = await added(() => true);
   assert.deepEqual((await restored)?.block, block(7));
-  assert.deepEqual([values.get(BALANCE, block(7)), values.get(BALANCE, block(8))], [ONE, ONE]);
-  assert.deepEqual([values.get(written, block(7)), values.get(written, block(8))], [ONE, TWO]);
+  assert.deepEqual([values.getUntrusted(BALANCE, block(7)), values.getUntrusted(BALANCE, block(8))], [ONE, ONE]);
+  assert.deepEqual([values.getUntrusted(written, block(7)), values.getUntrusted(written, block(8))], [ONE, TWO]);
   const ended = await added(() => false);
   await assert.rejects(ended.restored, { name: "SnapshotEnded" });
-  assert.equal(ended.values.get(written, block(8)), TWO);
+  assert.equal(ended.values.getUntrusted(written, block(8)), TWO);
 });
 
-test("if no block of a snapshot is canonical, codes and evidence stay, and values end", async () => {
+test("if no block of a snapshot is canonical, codes stay, and values end", async () => {
   const { chunks } = await createKnown();
   const after = await restore(chunks, { isCanonical: () => false });
   assert.deepEqual(after.restored, { block: undefined, values: 0, codes: 1, answers: 0 });
   assert.equal(after.values.head, undefined);
-  assert.equal(after.trust.evidenceOf("one").isTrusted, true);
 });
 
-test("values and evidence of a node with another URL are not restored", async () => {
-  const { chunks } = await createKnown();
-  const nodes = CHAIN.nodes.map((node) => (node.name === "one" ? { ...node, address: "other" } : node));
-  const after = await restore(chunks, { chain: { ...CHAIN, nodes } });
-  assert.equal(after.values.get(BALANCE, block(7)), undefined);
-  assert.equal(after.values.get({ ...BALANCE, address: addressOf(2) }, block(7)), ONE);
-  assert.equal(after.trust.evidenceOf("one").isTrusted, false);
-});
-
-test("nothing is restored if a node has another URL whose write sets carried the values", async () => {
-  const { values, trust, cost } = createParts();
-  fillRandomly(values, 1);
-  values.givers.addCarriers(["one"]);
-  const chunks = await pack({ values, trust, cost });
-  const after = await restore(chunks, { chain: { ...CHAIN, nodes: CHAIN.nodes.slice(1) } });
-  assert.equal(after.restored?.values, 0);
-  assert.equal(after.values.head, undefined);
-  const trusted = await restore(chunks);
-  // The probation of the node was not over in the snapshot.
-  assert.deepEqual([trusted.restored?.block, trusted.values.isTrusted], [block(130), false]);
-});
-
-test("values on probation are not in the snapshot, and those that became wrong end it", async () => {
+test("values that wait for a check are not in the snapshot, and those that became wrong end it", async () => {
   const { values, ...parts } = createParts();
   fillRandomly(values, 2);
   values.isTrusted = false;
@@ -373,7 +347,7 @@ test("a snapshot has chunks of a limited size, and ends at its limit", async () 
   const { values, ...parts } = createParts();
   values.begin(block(7));
   for (let slot = 0; slot < 20_000; slot++) {
-    values.add({ field: "slot", address: addressOf(1), slot: hashOf(slot) }, block(7), ONE, "one");
+    values.add({ field: "slot", address: addressOf(1), slot: hashOf(slot) }, block(7), ONE);
   }
   const all = await pack({ ...parts, values });
   assert.ok(all.length > 6 && all.every(({ length }) => length <= CHUNK_BYTES));

@@ -40,7 +40,6 @@ interface RigOptions extends Partial<WitnessedSourceOptions> {
 const createRig = ({ claim = OPEN, answer, ...options }: RigOptions = {}) => {
   const asked: string[] = [];
   const results: string[] = [];
-  const proven: (string | undefined)[] = [];
   const clock = { nowMs: 0 };
   const { cost, spent } = createCost();
   const node: SourceNode = {
@@ -68,11 +67,10 @@ const createRig = ({ claim = OPEN, answer, ...options }: RigOptions = {}) => {
     headerOf: ({ number, hash }) =>
       [CASE.header, CASE.parent].find((each) => each.hash === hash && BigInt(each.number as string) === number),
     onResult: (_, result) => results.push(result),
-    onProven: (name) => proven.push(name),
     ...options,
   });
   const read = () => witnessed.read(BLOCK, signal);
-  return { witnessed, read, asked, results, proven, clock, spent };
+  return { read, asked, results, clock, spent };
 };
 
 const writesOf = (outcome: WriteSet | WriteSetFailure): BlockWrites => {
@@ -81,13 +79,12 @@ const writesOf = (outcome: WriteSet | WriteSetFailure): BlockWrites => {
 };
 
 test("a write set is proven with one proof for each account that is open, and is on no node's word", async () => {
-  const { witnessed, read, asked, results, proven, spent } = createRig();
-  assert.equal(witnessed.isProving, false);
+  const { read, asked, results, spent } = createRig();
   const outcome = await read();
   assert.deepEqual(wrongAfter(CASE, writesOf(outcome)), []);
   assert.ok(typeof outcome !== "string" && outcome.isProven === true && outcome.node === undefined);
   assert.deepEqual(asked, ["debug_executionWitness", "eth_getProof"]);
-  assert.deepEqual([results, proven, witnessed.isProving], [["proven"], ["one"], true]);
+  assert.deepEqual(results, ["proven"]);
   assert.deepEqual(spent, [
     ["writeSets", 20],
     ["writeSets", 20],
@@ -104,12 +101,12 @@ test("proofs are asked by the hash of the block: at its number, the node may hav
 });
 
 test("a false write set stays what it was, and after three in a row no witness is asked for ten minutes", async () => {
-  const { witnessed, read, asked, results, clock } = createRig({ claim: new Map([...CLAIM].slice(1)) });
+  const { read, asked, results, clock } = createRig({ claim: new Map([...CLAIM].slice(1)) });
   for (let count = 0; count < 5; count++) {
     const outcome = await read();
     assert.ok(typeof outcome !== "string" && outcome.isProven === undefined && outcome.node === "one");
   }
-  assert.deepEqual([results, asked.length, witnessed.isProving], [["refused", "refused", "refused"], 3, false]);
+  assert.deepEqual([results, asked.length], [["refused", "refused", "refused"], 3]);
   clock.nowMs = 600_000;
   await read();
   assert.equal(asked.length, 4);
@@ -139,9 +136,9 @@ test("no witness is asked if it does not pay, is not allowed, or a header is not
     createRig({ headerOf: ({ number }) => (number === 8n ? CASE.header : undefined) }),
     createRig({ headerOf: () => undefined }),
   ];
-  for (const { read, asked, witnessed } of rigs) {
+  for (const { read, asked } of rigs) {
     assert.equal(((await read()) as WriteSet).isProven, undefined);
-    assert.deepEqual([asked, witnessed.isProving], [[], false]);
+    assert.deepEqual(asked, []);
   }
   const always = createRig({ cost: unpaid, isAlways: true });
   assert.equal(((await always.read()) as WriteSet).isProven, true);

@@ -42,7 +42,7 @@ const isProven = (values: ValueStore, key: StateKey, at: BlockId): boolean | und
 
 test("a value is proven from its proof on, as long as each write set is proven and does not name it", () => {
   const values = begin();
-  assert.equal(values.add(BALANCE, block(0), ONE, "node"), "added");
+  assert.equal(values.add(BALANCE, block(0), ONE), "added");
   apply(values, block(1), {}, true);
   assert.equal(isProven(values, BALANCE, block(1)), false, "a node said so");
   assert.equal(values.addProven(BALANCE, block(1), ONE), "agreed");
@@ -72,28 +72,16 @@ test("a proven list gives its values the bit, and another write set takes it", (
 
 test("a proof that contradicts a known value does not replace it, and the value is not proven", () => {
   const values = begin();
-  values.add(BALANCE, block(0), ONE, "node");
+  values.add(BALANCE, block(0), ONE);
   apply(values, block(1), {}, true);
   assert.equal(values.addProven(BALANCE, block(1), digitsOf(2)), "different");
   assert.equal(values.get(BALANCE, block(1)), ONE);
   assert.equal(isProven(values, BALANCE, block(1)), false);
 });
 
-test("a value that a node gives after a proven one was forgotten is not proven", () => {
-  const values = begin();
-  values.addProven(BALANCE, block(0), ONE);
-  values.forgetNode("node");
-  assert.equal(isProven(values, BALANCE, block(0)), true, "it is on no node's word");
-  values.contest(BALANCE, block(0), () => undefined);
-  values.settle(BALANCE);
-  assert.equal(isProven(values, BALANCE, block(0)), undefined);
-  assert.equal(values.add(BALANCE, block(0), ONE, "node"), "added");
-  assert.equal(isProven(values, BALANCE, block(0)), false);
-});
-
 test("a proof is undone with its block, also if the value was known before", () => {
   const values = begin();
-  values.add(BALANCE, block(0), ONE, "node");
+  values.add(BALANCE, block(0), ONE);
   apply(values, block(1), {}, true);
   values.addProven(BALANCE, block(1), ONE);
   runAll(values.undoTo(0n));
@@ -118,11 +106,10 @@ test("a restored value is known and not proven", () => {
   const bytes = Buffer.alloc(52);
   const [listed] = [...values.valuesAt(block(0))].flatMap((each) => each ?? []);
   assert.ok(listed !== undefined);
-  assert.equal(listed.node, undefined);
   const place = { bytes, address: 0, slot: undefined, value: 20 };
   values.copyTo(listed, place);
   const restored = begin();
-  assert.equal(restored.restore({ field: "balance", place, node: undefined }, block(0)), true);
+  assert.equal(restored.restore({ field: "balance", place }, block(0)), true);
   assert.equal(restored.get(BALANCE, block(0)), ONE);
   assert.equal(isProven(restored, BALANCE, block(0)), false);
 });
@@ -194,7 +181,7 @@ class ModelRun {
       this.#values.addProven(slotKey(slot), id, digitsOf(known.value));
       slots.set(slot, { ...known, isProven: true });
     } else if (known !== undefined && way === 1) {
-      this.#values.add(slotKey(slot), id, digitsOf(known.value), "node");
+      this.#values.add(slotKey(slot), id, digitsOf(known.value));
     }
   }
 

@@ -59,7 +59,7 @@ export const startAnsweredCalls = async (
     blockTimeMs: LONG_MS,
     forks: "prague",
     allowNamespaces: ["anvil"],
-    state: { waitMs: LONG_MS, source: "trace", units: FREE, probation: { blocks: 0, values: 0 }, ...state },
+    state: { waitMs: LONG_MS, source: "trace", units: FREE, ...state },
   });
   t.after(() => service.close());
   /** Makes the newest block the served head. */

@@ -55,38 +55,6 @@ test("a trace is followed once repeated reads cost twice as much, and not before
   assert.equal(policy.shouldFollow(TRACE), true, "9 wallets cost 45 units/s");
 });
 
-test("the reads of other replicas pay for a write set that all share, and for no other", () => {
-  const { policy, run } = createWallets();
-  run(60 * SECOND_MS, { wallets: 3, blockMs: 2 * SECOND_MS });
-  assert.equal(policy.shouldFollow(TRACE, undefined, { isShared: true }), false);
-  const { repeatedUnits, repeatedReads } = policy.recent;
-  const others = { repeatedUnits: 2 * repeatedUnits, repeatedReads: 2 * repeatedReads };
-  policy.countOthers(others);
-  assert.equal(policy.shouldFollow(TRACE, undefined, { isShared: true }), true, "9 wallets read on three replicas");
-  assert.equal(policy.shouldFollow(TRACE), false);
-  policy.countOthers({ repeatedUnits: 0, repeatedReads: 0 });
-  assert.equal(policy.shouldFollow(TRACE, undefined, { isShared: true }), false, "Redis has failed");
-});
-
-test("few wallets do not pay for the probation of a trace, which saves nothing until it is over", () => {
-  const { policy, run } = createWallets();
-  const whole = { blocksLeft: 32, valuesLeft: 1_000 };
-  run(60 * SECOND_MS, { wallets: 9, blockMs: 2 * SECOND_MS });
-  assert.equal(policy.shouldFollow(TRACE), true);
-  assert.equal(
-    policy.shouldFollow(TRACE, whole),
-    false,
-    "135 values a minute agree, so that it lasts 7.4 minutes of 10",
-  );
-  assert.equal(policy.shouldFollow(TRACE, { blocksLeft: 0, valuesLeft: 100 }), true, "it is nearly over");
-  run(60 * SECOND_MS, { wallets: 20, blockMs: 2 * SECOND_MS });
-  assert.equal(
-    policy.shouldFollow(TRACE, whole),
-    true,
-    "it lasts 3.3 minutes, and saves 6,000 units a minute afterwards",
-  );
-});
-
 test("the same wallets do not pay for a trace of blocks of 200 ms", () => {
   const { policy, run } = createWallets();
   run(60 * SECOND_MS, { wallets: 50, blockMs: 200 });
@@ -185,43 +153,36 @@ test("the longest prefix gives the units of a method that the table does not nam
   assert.equal(createUnitsOf(createUnitTable("calls"))("eth_getLogs"), 1);
 });
 
-test("units spent and saved are counted, and audits may cost 2 % of what is saved", async () => {
+test("units spent and saved are counted", async () => {
   const { cost, metrics } = createCost();
-  const save = (units: number) =>
-    cost.onCall({ method: "eth_call", block: 1n, isHit: true, repetition: "repeated", units });
-  save(10_000);
-  assert.equal(cost.budget.forAudit, 200);
-  cost.spend("audit", 126);
+  cost.onCall({ method: "eth_call", block: 1n, isHit: true, repetition: "repeated", units: 10_000 });
+  cost.spend("check", 126);
   cost.spend("writeSets", 40);
-  assert.equal(cost.budget.forAudit, 74);
-  save(10_000_000);
-  assert.equal(cost.budget.forAudit, 10_000);
   const saved = await metrics.stateUnitsSaved.get();
   assert.deepEqual(
     saved.values.map(({ value }) => value),
-    [10_010_000],
+    [10_000],
   );
   const spent = await metrics.stateUnitsSpent.get();
   assert.deepEqual(
     spent.values.map(({ labels, value }) => [labels.purpose, value]),
     [
-      ["audit", 126],
+      ["check", 126],
       ["writeSets", 40],
     ],
   );
 });
 
-test("restored values are compared ten times as often, for three minutes or until 10,000 were compared", () => {
-  const { cost, clock } = createCost();
-  const resume = () => cost.resume({ repeatedUnits: 0, repeatedReads: 0, blocks: 0 }, 1n);
-  resume();
-  cost.onCompared(9_999);
-  assert.equal(cost.comparisonFactor, 10);
-  cost.onCompared(1);
-  assert.equal(cost.comparisonFactor, 1);
-  resume();
-  clock.nowMs += 179_999;
-  assert.equal(cost.comparisonFactor, 10);
-  clock.nowMs += 1;
-  assert.equal(cost.comparisonFactor, 1);
+test("learning, proofs, checks and samples share one bucket, which fills in a minute", () => {
+  const { cost, clock } = createCost({ unitsPerMinute: 600 });
+  assert.equal(cost.forLearning, 600);
+  for (const purpose of ["learning", "proofs", "check", "sample"] as const) {
+    cost.spend(purpose, 200);
+  }
+  cost.spend("writeSets", 10_000);
+  assert.equal(cost.forLearning, 0, "checks do not wait for it");
+  clock.nowMs += 30_000;
+  assert.equal(cost.forLearning, 100);
+  clock.nowMs += 3_600_000;
+  assert.equal(cost.forLearning, 600, "a quiet hour does not pay for a burst");
 });
