@@ -94,33 +94,14 @@ export interface ChainIdentityOptions {
   readonly onWrongChain?: ((error: ChainMismatchError) => void) | undefined;
 }
 
-/** A node that never answered is logged at this interval. */
-const UNREACHED_LOG_MS = 60_000;
-const PERIOD_MS = 30_000;
-/** Delay before the first check of a node that is suspended, or that never answered. It doubles with each check. */
-const FIRST_RETRY_MS = 1_000;
-/** The longest delay for a node that never answered: it may just be starting. */
-const MAX_UNREACHED_MS = 10_000;
-/** A node that is suspended again within this time keeps its last delay: its load balancer may alternate between chains. */
-const FLAPPING_MS = 120_000;
 /** A node whose heads do not link is checked at this interval: it may be of another chain. */
 const RECHECK_MS = 5_000;
-
-interface WatchedNode {
-  /** The chain id and genesis for which the node is suspended, as text. */
-  suspendedFor: string | undefined;
-  retryMs: number;
-  suspendedAtMs: number;
-  recheckedMs: number;
-  isFollowed: boolean;
-  wake: AbortController;
-}
+/** The checks that are due are made at this interval. */
+const STEP_MS = 1_000;
 
 /** The chain id and genesis of one chain. Suspends nodes that have others. */
 export class ChainIdentity {
   readonly #options: ChainIdentityOptions;
-  readonly #clock: Clock;
-  readonly #watched: ReadonlyMap<UpstreamNode, WatchedNode>;
   #chainId: bigint | undefined;
   /** The node that returned the chain id first; undefined if it is configured. */
   #source: string | undefined;
@@ -129,13 +110,7 @@ export class ChainIdentity {
 
   constructor(options: ChainIdentityOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
     this.#chainId = options.chainId;
-    this.#watched = new Map(options.nodes.map((node) => [node, newWatchedNode()]));
-    const { chain, telemetry } = options;
-    for (const { name } of options.nodes) {
-      telemetry.metrics.upstreamWrongChain.set({ chain, node: name }, 0);
-    }
   }
 
   /** Undefined until it is configured or a node returned one. */
@@ -162,26 +137,24 @@ export class ChainIdentity {
 
   /** Reads a node's identity, and suspends the node or ends its suspension. Never rejects. */
   async verify(node: UpstreamNode): Promise<IdentityResult> {
+    node.identity.begin();
     try {
-      return await this.applyIdentity(node, await this.#readIdentity(node));
+      return await this.#apply(node, await this.#readIdentity(node));
     } catch (error) {
-      node.identity.fault = identityFault(error);
+      node.identity.miss(identityFault(error));
       return { kind: "unknown" };
     }
   }
 
   /** Verifies a node whose heads do not link, unless that was done lately. */
   async recheck(node: UpstreamNode): Promise<void> {
-    const watched = this.#watched.get(node);
-    const nowMs = this.#clock.nowMs();
-    if (watched !== undefined && nowMs - watched.recheckedMs >= RECHECK_MS) {
-      watched.recheckedMs = nowMs;
+    if (node.identity.isDue(RECHECK_MS)) {
       await this.verify(node);
     }
   }
 
   /** Suspends the node if `identity` is another chain's, and ends its suspension if it is not. */
-  async applyIdentity(node: UpstreamNode, identity: NodeIdentity): Promise<IdentityResult> {
+  async #apply(node: UpstreamNode, identity: NodeIdentity): Promise<IdentityResult> {
     this.#chainId ??= this.#setSource(node, identity.chainId);
     if (identity.chainId !== this.#chainId) {
       return this.#suspend(node, identity);
@@ -191,12 +164,13 @@ export class ChainIdentity {
       this.#genesis = identity.genesis;
     }
     if (identity.genesis === ZERO_HASH || identity.genesis === this.#genesis) {
-      return this.#resume(node);
+      this.#accept(node);
+      return { kind: "same" };
     }
     if (await this.#hasGenesisElsewhere(node)) {
       return this.#suspend(node, identity);
     }
-    this.#resume(node);
+    this.#accept(node);
     return { kind: "reset", genesis: identity.genesis };
   }
 
@@ -250,88 +224,27 @@ export class ChainIdentity {
   }
 
   #suspend(node: UpstreamNode, identity: NodeIdentity): IdentityResult {
-    const { chain, telemetry, onWrongChain } = this.#options;
-    const watched = this.#watched.get(node);
     const error = this.#mismatch(node, identity);
-    node.identity.isIdentified = false;
-    node.identity.fault = identityFault(error);
-    telemetry.metrics.upstreamWrongChain.set({ chain, node: node.name }, 1);
-    const suspendedFor = `${identity.chainId} ${identity.genesis}`;
-    if (watched && watched.suspendedFor !== suspendedFor) {
-      watched.suspendedFor = suspendedFor;
-      const nowMs = this.#clock.nowMs();
-      if (nowMs - watched.suspendedAtMs > FLAPPING_MS) {
-        watched.retryMs = FIRST_RETRY_MS;
-      }
-      watched.suspendedAtMs = nowMs;
-      watched.wake.abort();
-      const fields = { chainId: `${identity.chainId}`, expectedChainId: `${this.#chainId}`, reason: error.message };
-      telemetry.log.error({ chain, node: node.name, ...fields }, "node is suspended: it serves another chain");
-      onWrongChain?.(error);
+    const facts = { chainId: `${identity.chainId}`, expectedChainId: `${this.#chainId}` };
+    if (node.identity.suspend(identityFault(error), facts)) {
+      this.#options.onWrongChain?.(error);
     }
     return { kind: "other" };
   }
 
-  #resume(node: UpstreamNode): IdentityResult {
-    const { chain, telemetry, onIdentified } = this.#options;
-    const watched = this.#watched.get(node);
-    node.identity.isIdentified = true;
-    node.identity.fault = undefined;
-    if (watched?.suspendedFor !== undefined) {
-      watched.suspendedFor = undefined;
-      telemetry.metrics.upstreamWrongChain.set({ chain, node: node.name }, 0);
-      telemetry.log.info({ chain, node: node.name }, "node serves this chain again");
+  #accept(node: UpstreamNode): void {
+    if (node.identity.accept()) {
+      this.#options.onIdentified(node);
     }
-    if (watched && !watched.isFollowed) {
-      watched.isFollowed = true;
-      onIdentified(node);
-    }
-    return { kind: "same" };
   }
 
   async #watch(node: UpstreamNode): Promise<void> {
-    const { chain, signal, telemetry } = this.#options;
-    const watched = this.#watched.get(node);
-    const { name, host } = node;
-    let isUnreached = false;
-    let logAtMs = 0;
-    while (watched && !signal.aborted) {
-      const { kind } = await this.verify(node);
-      if (!watched.isFollowed && kind === "unknown" && this.#clock.nowMs() >= logAtMs && !signal.aborted) {
-        logAtMs = this.#clock.nowMs() + UNREACHED_LOG_MS;
-        const fields = { chain, node: name, host, reason: node.identity.fault?.text };
-        telemetry.log.warn(fields, "node cannot be reached; trying again until it can");
+    const { signal, clock = systemClock } = this.#options;
+    while (!signal.aborted) {
+      if (node.identity.isDue()) {
+        await this.verify(node);
       }
-      if (isUnreached && kind !== "unknown") {
-        telemetry.log.info({ chain, node: name, host }, "node is reached");
-      }
-      isUnreached = kind === "unknown" && !watched.isFollowed;
-      await this.#pause(watched, kind);
+      await clock.sleep(STEP_MS, signal);
     }
   }
-
-  /** Waits until the next check. A suspension during the wait starts the delay of a suspended node. */
-  async #pause(watched: WatchedNode, kind: IdentityResult["kind"]): Promise<void> {
-    const { signal } = this.#options;
-    do {
-      watched.wake = new AbortController();
-      const isSuspended = watched.suspendedFor !== undefined;
-      const isUnreached = !isSuspended && kind === "unknown" && !watched.isFollowed;
-      const isRetried = isSuspended || isUnreached;
-      const forMs = isRetried ? watched.retryMs : PERIOD_MS;
-      if (isRetried) {
-        watched.retryMs = Math.min(forMs * 2, isUnreached ? MAX_UNREACHED_MS : PERIOD_MS);
-      }
-      await this.#clock.sleep(forMs, AbortSignal.any([signal, watched.wake.signal]));
-    } while (watched.wake.signal.aborted && !signal.aborted);
-  }
 }
-
-const newWatchedNode = (): WatchedNode => ({
-  suspendedFor: undefined,
-  retryMs: FIRST_RETRY_MS,
-  suspendedAtMs: Number.NEGATIVE_INFINITY,
-  recheckedMs: Number.NEGATIVE_INFINITY,
-  isFollowed: false,
-  wake: new AbortController(),
-});

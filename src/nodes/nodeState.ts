@@ -17,7 +17,7 @@ export interface NodeStateOptions {
   readonly labels: NodeLabels;
   /** Host and port, for log lines. */
   readonly host: string;
-  readonly identity: Pick<IdentityGate, "isIdentified" | "isOpen" | "fault">;
+  readonly identity: Pick<IdentityGate, "isIdentified" | "isOpen" | "fault" | "retryInMs">;
   /** Asks the node for a value, whatever its state. */
   readonly sendOwnCall: () => Promise<OwnCallOutcome>;
   /** Whether another node is available. */
@@ -71,7 +71,7 @@ const confirmationOf = (outcome: OwnCallOutcome, isSame: (error: NodeError) => b
  * | event | use | end |
  * |---|---|---|
  * | the operator cordons the node | `no` | it is uncordoned, or the configuration is reloaded |
- * | no response yet, or another chain's | `no` | a check of its chain, every 30 s at least |
+ * | no response yet, or another chain's | `no` | a check of its chain after 1 s, doubling to 10 s |
  * | no byte for a second, and no answer to a probe (HangWatch) | `lastResort` | any byte; it is probed every 5 s |
  * | five HTTP requests in a row fail, and then a call of forebay's own | `lastResort` | each 5 s a read or a poll of its head is the trial |
  * | three reads in a row are refused (credentials, plan), and then a call of forebay's own | `lastResort` | a trial after 10 s, doubling to 5 min, or Retry-After; or any read that it answers |
@@ -325,13 +325,13 @@ export class NodeState {
   }
 
   /** Returns why the node is not in use, and what decides about the time. */
-  #cause(): readonly [because?: string, backOff?: BackOff] {
+  #cause(): readonly [because?: string, backOff?: Pick<BackOff, "retryInMs">] {
     const { identity } = this.#options;
     if (this.#isCordoned) {
       return ["it is cordoned"];
     }
     if (!identity.isIdentified) {
-      return [identity.fault?.text ?? "no response yet"];
+      return [identity.fault?.text ?? "no response yet", identity];
     }
     if (this.#isHung) {
       return ["it responds neither to requests nor to a probe"];

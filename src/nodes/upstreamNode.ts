@@ -66,7 +66,8 @@ export class UpstreamNode implements Node {
     this.#labels = { chain, node: name };
     this.#peers = peers ?? (() => [this]);
     this.#serves = createMethodRules({ allow: methods?.only, deny: methods?.never });
-    this.identity = new IdentityGate(name, verifyIdentity && (() => verifyIdentity(this)));
+    const verify = verifyIdentity && (() => verifyIdentity(this));
+    this.identity = new IdentityGate({ labels: this.#labels, host, verify, clock: options.clock }, telemetry);
     this.state = new NodeState(
       {
         ...{ labels: this.#labels, host, identity: this.identity, breaker: options.breaker, budget: config.budget },

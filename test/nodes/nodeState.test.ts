@@ -11,7 +11,7 @@ const createState = () => {
   const time = { ms: 0 };
   const node = { hasOther: false, ownCall: "refused" as "refused" | "fails" | "answered" | "notSent", ownCalls: 0 };
   const budget = { isSpent: false, spend: () => undefined };
-  const identity = { isIdentified: true, isOpen: true, fault: undefined };
+  const identity = { isIdentified: true, isOpen: true, fault: undefined, retryInMs: 1_000 };
   const errorOf = (kind: NodeErrorKind, retryAfterSeconds?: number, text = "no") =>
     new NodeError(kind, "one", text, { reply: { status: 401, text, retryAfterSeconds } });
   const state = new NodeState(
@@ -77,7 +77,7 @@ test("a node of another chain and a cordoned one are not used, a spent and an un
     ["spare", "its units of the day are spent", undefined],
     ["spare", "the next request checks its chain", undefined],
     ["lastResort", "it responds neither to requests nor to a probe", undefined],
-    ["no", "no response yet", undefined],
+    ["no", "no response yet", 1_000],
     ["no", "it is cordoned", undefined],
   ]);
 });

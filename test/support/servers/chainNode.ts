@@ -30,7 +30,8 @@ export class ChainNode extends UpstreamNode {
   #isAvailable = true;
 
   constructor(name: string, chain: FakeChain, origin: string, nowMs?: () => number) {
-    super({ name, origin, url: `http://${name}.test:8545` }, { chain: "test" }, silent());
+    const clock = nowMs && { nowMs, sleep: async () => undefined };
+    super({ name, origin, url: `http://${name}.test:8545` }, { chain: "test", clock }, silent());
     this.chain = chain;
     this.linkReads = new BackOff({ ...LINK_READS, ...(nowMs && { nowMs }) });
     this.identity.isIdentified = true;
