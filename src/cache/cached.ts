@@ -39,6 +39,10 @@ class CachedSource implements RpcSource {
 
   request(request: RpcRequest, context: Context): Awaitable<RpcResponse> {
     const { retention } = request;
+    if (request.isFirst && this.#isInMemoryOnly(retention)) {
+      this.#count(retention, "miss");
+      return this.#source.request(request, context);
+    }
     const { heads } = context.view;
     const key = requestKey(this.#options.keys.prefix, request, heads);
     if (key === undefined) {
@@ -60,6 +64,10 @@ class CachedSource implements RpcSource {
     return cachedNull ?? this.#readOrFetch(key, request, context);
   }
 
+  #isInMemoryOnly(retention: RetentionClass): boolean {
+    return this.#options.stores.length === 0 || RETENTION[retention].storedSeconds === undefined;
+  }
+
   #isServed(entry: CacheEntry, { method }: RpcRequest, nowMs: number): boolean {
     const { stated } = this.#options;
     return !isStated(entry) || stated.isServed(entry, nowMs, stated.mustAgree && needsAgreement(method));
@@ -76,7 +84,7 @@ class CachedSource implements RpcSource {
   /** `inMemory`: an entry in memory that is not served any more. */
   #readOrFetch(key: string, request: RpcRequest, context: Context, inMemory?: CacheEntry): Awaitable<RpcResponse> {
     const { retention } = request;
-    if (this.#options.stores.length === 0 || RETENTION[retention].storedSeconds === undefined) {
+    if (this.#isInMemoryOnly(retention)) {
       return this.#fetch(key, request, context, inMemory);
     }
     return this.#find(key, request, context).then((found) => {

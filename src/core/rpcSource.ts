@@ -30,6 +30,8 @@ export interface RpcRequest extends Call {
   readonly avoidedOrigins?: readonly string[];
   /** Nodes of these origins are not asked, because they have stated the value that another origin confirms. */
   readonly excludedOrigins?: readonly string[];
+  /** Nobody has sent it before, as far as is remembered. Most such calls come once, so that memory keeps no response of them. */
+  readonly isFirst?: boolean;
   /** What the cache has. Its life is over, so that another origin must state the same. */
   readonly earlier?: EarlierValue;
 }

@@ -83,8 +83,13 @@ const requestBlock = (
     return chain.reads.request(requestAtBlock(read, block), context);
   }
   const current = context.noCache === true ? context.with({ bypassCache: true }) : context;
-  const ask: AskCall = (ending) =>
-    chain.reads.request(requestAtBlock(read, block), ending ? current.with({ bypassCache: true, ending }) : current);
+  const ask: AskCall = ({ ending, isFirst = false } = {}) => {
+    const request = requestAtBlock(read, block);
+    return chain.reads.request(
+      isFirst ? { ...request, isFirst } : request,
+      ending ? current.with({ bypassCache: true, ending }) : current,
+    );
+  };
   if (!isInRing(block)) {
     return ask();
   }

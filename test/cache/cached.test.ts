@@ -63,6 +63,25 @@ for (const [retention, request] of [
   });
 }
 
+test("memory keeps no response of a call that is sent for the first time", async () => {
+  const node = countingSource(() => createResponse('"0x1"', { verified: true }));
+  const { source, memory } = wrap(node);
+  const request = atBlock("recentState", 100);
+  const responses: RpcResponse[] = [];
+  for (const isFirst of [true, false, false]) {
+    responses.push(await source.request({ ...request, isFirst }, createContext({ heads: HEADS })));
+  }
+  assert.deepEqual(
+    responses.map(({ status: { hit, stored } }) => ({ hit, stored })),
+    [
+      { hit: undefined, stored: undefined },
+      { hit: undefined, stored: true },
+      { hit: "memory", stored: undefined },
+    ],
+  );
+  assert.deepEqual([node.requests, memory.entries], [2, 1]);
+});
+
 const assertNotCached = async (request: RpcRequest, response: RpcResponse, heads = HEADS): Promise<RpcResponse> => {
   const node = countingSource(() => response);
   const { source } = wrap(node);

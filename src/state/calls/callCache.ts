@@ -42,8 +42,17 @@ export interface CacheableCall extends BlockCall {
   readonly context: Context;
 }
 
-/** Sends a call to a node. `ending`: what ends it. It is not answered from the cache then. Default: as any request of the client. */
-export type AskCall = (ending?: Abortable) => Awaitable<RpcResponse>;
+interface AskOptions {
+  /** What ends the call. It is not answered from the cache then. Default: as any request of the client. */
+  readonly ending?: Abortable;
+  /** See `RpcRequest`. */
+  readonly isFirst?: boolean;
+}
+
+/** Sends a call to a node. */
+export type AskCall = (options?: AskOptions) => Awaitable<RpcResponse>;
+
+const FIRST: AskOptions = { isFirst: true };
 
 const ANSWERED_HERE: CacheStatus = Object.freeze({ hit: "local" });
 
@@ -242,7 +251,7 @@ export class CallCache {
       table.begin(call);
       return this.#askOnce(call, ask);
     }
-    return whenKnown(ask(), (response) => {
+    return whenKnown(ask(repetition === "new" ? FIRST : undefined), (response) => {
       if (isFreshFromNode(response)) {
         void (repetition === "repeated" && this.#learn(call, response, generation));
       }
@@ -259,7 +268,7 @@ export class CallCache {
       return running.join(context);
     }
     const task = new SharedTask<RpcResponse>(context, name, this.#proving);
-    return task.start(this.#prove(call, () => ask(task.ending)));
+    return task.start(this.#prove(call, () => ask({ ending: task.ending })));
   }
 
   /** Whether a client waits for a proof. A call is learned once at a block for that. */
