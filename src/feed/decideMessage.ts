@@ -49,7 +49,8 @@ const lacksEarlier = (state: SequenceState, { blockKey, index }: FeedMessage): b
   return first.decision === "undecided" && index > following(state, first.message).length;
 };
 
-const isIncomplete = (state: SequenceState, block: BlockMessages): boolean =>
+/** Whether a message of the block is known to be missing. */
+const lacksKnown = (state: SequenceState, block: BlockMessages): boolean =>
   lacksDiscarded(state, block) ||
   state.buffered.some(({ message }) => message.blockKey === block.blockKey && message.index >= block.messages.length);
 
@@ -61,6 +62,30 @@ const lacksPredecessor = (block: BlockMessages, { previous }: FeedMessage): bool
 const hasOtherFee = (block: BlockMessages, { environment }: FeedMessage, { baseFeeAfter }: SequenceLimits): boolean => {
   const expected = baseFeeAfter?.(block);
   return expected !== undefined && environment !== undefined && environment.baseFeePerGas !== expected;
+};
+
+/** A producer whose hashes are those of sealed blocks names the last one as the parent. Another hash may be of another branch. */
+const hasOtherHash = (
+  { hasSealedHashes }: SequenceState,
+  block: BlockMessages,
+  { environment }: FeedMessage,
+): boolean => hasSealedHashes && block.messages.at(-1)?.commitments.blockHash !== environment?.parentHash;
+
+/**
+ * A block is complete if the next one follows from it, and it has no fewer messages than the two complete blocks before it. A message
+ * that names its predecessor needs no such number. If nothing shows that a message is missing, only the next head shows whether it is.
+ */
+const completenessOf = (
+  state: SequenceState,
+  block: BlockMessages,
+  next: FeedMessage,
+  limits: SequenceLimits,
+): "complete" | "incomplete" | "unknown" => {
+  if (lacksKnown(state, block) || lacksPredecessor(block, next) || hasOtherFee(block, next, limits)) {
+    return "incomplete";
+  }
+  const hasFewer = next.previous === undefined && block.messages.length < (limits.usualCount ?? 0);
+  return hasFewer || hasOtherHash(state, block, next) ? "unknown" : "complete";
 };
 
 /** Two copies differ. If hashes are true, both have their own hash, so that the builder has replaced the message. */
@@ -127,14 +152,6 @@ const decideAgain = (state: SequenceState, shown: BlockMessages, message: FeedMe
     ? "replacement"
     : "undecided";
 
-/** Whether the block before may have further messages. A message that names its predecessor has shown that it has none. */
-const mayLackLast = (
-  { messages }: BlockMessages,
-  next: FeedMessage,
-  { usualPauseMs, usualCount = 0 }: SequenceLimits,
-): boolean =>
-  next.previous === undefined && (messages.length < usualCount || endsInPause(messages, next, usualPauseMs));
-
 const decideFirst = (
   state: SequenceState,
   message: FeedMessage & { readonly environment: PendingEnvironment },
@@ -153,18 +170,14 @@ const decideFirst = (
   if (!parent) {
     return "early";
   }
-  if (isIncomplete(state, parent) || lacksPredecessor(parent, message) || hasOtherFee(parent, message, limits)) {
-    return "gap";
+  switch (completenessOf(state, parent, message, limits)) {
+    case "incomplete":
+      return "gap";
+    case "unknown":
+      return "unconfirmed";
+    case "complete":
+      return shown ? decideAgain(state, shown, message) : "firstOfNextBlock";
   }
-  // The parent is of another branch, or its last message is lost.
-  if (state.hasSealedHashes && parent.messages.at(-1)?.commitments.blockHash !== parentHash) {
-    return "unconfirmed";
-  }
-  // The next head shows whether the parent is complete.
-  if (mayLackLast(parent, message, limits)) {
-    return "unconfirmed";
-  }
-  return shown ? decideAgain(state, shown, message) : "firstOfNextBlock";
 };
 
 const APPLIED: ReadonlySet<Decision> = new Set(["first", "next", "firstOfNextBlock", "replacement"]);
@@ -211,26 +224,4 @@ const decidePlace = (state: SequenceState, message: FeedMessage, head: BlockId, 
     return lacksEarlier(state, message) ? "gap" : "waiting";
   }
   return decideFirst(state, { ...message, environment }, head, limits);
-};
-
-/** A pause before the next block is suspicious if it is longer than each pause inside the block by this factor. */
-const LONG_PAUSE_FACTOR = 1.75;
-
-/** Returns NaN if a time is not known. */
-const pauseMs = (before: FeedMessage | undefined, message: FeedMessage): number =>
-  (message.receivedMs ?? Number.NaN) - (before?.receivedMs ?? Number.NaN);
-
-/** Returns the time between the newest of a block's messages and the next message. */
-export const pauseBeforeMs = (messages: readonly FeedMessage[], next: FeedMessage): number =>
-  pauseMs(messages.at(-1), next);
-
-/**
- * Whether the pause before the next block is long. A builder sends at a steady pace, so the block's last message may be lost.
- * `usualPauseMs` is the pause that this chain makes before each block.
- */
-const endsInPause = (messages: readonly FeedMessage[], next: FeedMessage, usualPauseMs = 0): boolean => {
-  const pausesMs = messages.slice(1).map((message, position) => pauseMs(messages[position], message));
-  const longestMs = Math.max(0, ...pausesMs);
-  // If the times are not known, or all messages arrived together, the pace is not known.
-  return longestMs > 0 && pauseBeforeMs(messages, next) > Math.max(LONG_PAUSE_FACTOR * longestMs, usualPauseMs);
 };

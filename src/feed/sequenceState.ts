@@ -85,8 +85,6 @@ export type Verdict = "verified" | "wrong" | "open";
 export interface SequenceLimits {
   /** Limit of blocks above the head. */
   readonly maxDepth: number;
-  /** The pause that this chain makes before each block. `undefined` if it is no longer than pauses inside blocks. */
-  readonly usualPauseMs?: number | undefined;
   /** The number of messages that the newest blocks had. `undefined` if they differ. */
   readonly usualCount?: number | undefined;
   /** Present: each message of this chain has the hash of its own header, so that other messages are discarded. */

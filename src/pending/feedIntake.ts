@@ -1,6 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Data } from "../ethereum/hex.ts";
-import { pauseBeforeMs } from "../feed/decideMessage.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import { MessageHashes } from "../feed/flashblockHash.ts";
@@ -29,29 +28,18 @@ const BOUNDARY_SHARE = 1 / 4;
 const MAX_COUNTED_GAPS = 64;
 /** After this number of blocks without a first message that has its own hash, the chain's hashes do not count as true any more. */
 const MAX_WRONG_FIRSTS = 2;
-/** A pause before a block may exceed the usual one by this factor. */
-const USUAL_PAUSE_SLACK = 1.25;
 
-/** A long pause of the feed after the last known message of a block. */
-interface LongPause {
-  readonly number: bigint;
-  readonly pauseMs: number;
-}
-
-/** Receives the messages of the feed above the head. Measures whether the feed is live and complete. */
+/** Receives the messages of the feed above the head. Decides whether the feed is stale, and whether its blocks are complete. */
 export class FeedIntake {
   readonly #options: FeedIntakeOptions;
   #sequence = emptySequence;
   #appliedAtMs: number | undefined;
-  /** The time since which no pending block is known. */
+  /** The time of the head above which the feed has nothing. Undefined if it has something. */
   #emptyAtMs: number | undefined;
   /** Keys of blocks whose gap was counted in the metric. */
   #countedGaps: readonly Data[] = [];
   /** The newest block whose last message may be lost. */
-  #suspect: LongPause | undefined;
-  /** The newest such block that was complete. */
-  #harmless: LongPause | undefined;
-  #usualPauseMs: number | undefined;
+  #suspect: bigint | undefined;
   /** The newest complete block's number of messages, and whether the one before it had the same number. */
   #count: { readonly messages: number; readonly isUsual: boolean } | undefined;
   readonly #hashes = new MessageHashes();
@@ -87,34 +75,24 @@ export class FeedIntake {
     return this.#options.now() - (this.#appliedAtMs ?? this.#startedAtMs);
   }
 
-  /** Whether a message extended the pending blocks within the deadline. */
-  get isLive(): boolean {
-    return this.#timeLeftMs >= 0;
+  /**
+   * A message is due three block times (at least 2 s) after the one before, and a quarter of a block time after a head above which
+   * the feed has nothing. The feed is stale while one is overdue.
+   */
+  get isStale(): boolean {
+    return this.#dueInMs < 0;
   }
 
-  /** Whether no pending block is known, and the first message of the next block is late. */
-  get isOverdue(): boolean {
-    return this.#boundaryLeftMs < 0;
+  /** The feed is stale after this time if no message arrives. `undefined` if it is stale. */
+  get staleInMs(): number | undefined {
+    return this.isStale ? undefined : Math.floor(this.#dueInMs) + 1;
   }
 
-  /** `isLive` or `isOverdue` changes after this time if no message arrives. `undefined` if neither changes. */
-  get changesInMs(): number | undefined {
-    const remainingMs = [this.#timeLeftMs, this.#boundaryLeftMs].filter(
-      (ms) => ms >= 0 && ms < Number.POSITIVE_INFINITY,
-    );
-    return remainingMs.length === 0 ? undefined : Math.floor(Math.min(...remainingMs)) + 1;
-  }
-
-  get #timeLeftMs(): number {
-    const { quietMs } = this;
-    return quietMs === undefined ? Number.NEGATIVE_INFINITY : idleDeadlineMs(this.#options.blockTimeMs()) - quietMs;
-  }
-
-  get #boundaryLeftMs(): number {
-    if (this.#emptyAtMs === undefined) {
-      return Number.POSITIVE_INFINITY;
-    }
-    return this.#emptyAtMs + this.#options.blockTimeMs() * BOUNDARY_SHARE - this.#options.now();
+  get #dueInMs(): number {
+    const { now, blockTimeMs } = this.#options;
+    const dueMs = (this.#appliedAtMs ?? Number.NEGATIVE_INFINITY) + idleDeadlineMs(blockTimeMs());
+    const firstDueMs = (this.#emptyAtMs ?? Number.POSITIVE_INFINITY) + blockTimeMs() * BOUNDARY_SHARE;
+    return Math.min(dueMs, firstDueMs) - now();
   }
 
   /** Returns true if `blocks` changed, by this message or by buffered messages that fit now. */
@@ -138,14 +116,15 @@ export class FeedIntake {
     }
     const parent = before.blocks.at(-1);
     if (decision === "unconfirmed" && parent) {
-      this.#suspect = { number: parent.number, pauseMs: pauseBeforeMs(parent.messages, received) };
+      this.#suspect = parent.number;
     }
     this.#sequence = state;
     const isApplied = state.blocks !== before.blocks;
     if (isApplied) {
-      this.#recordApplied();
+      this.#appliedAtMs = now();
       this.#wrongFirsts = new Set();
     }
+    this.#noteEmpty();
     return isApplied;
   }
 
@@ -158,36 +137,24 @@ export class FeedIntake {
 
   follow(head: BlockId): void {
     const before = this.#sequence;
-    const wasDegraded = this.isDegraded;
     this.#sequence = addHead(before, head, this.#limits);
-    const { blocks } = this.#sequence;
     // Messages that were buffered for this head are applied now.
-    if (blocks.some((block) => !before.blocks.includes(block))) {
-      this.#recordApplied();
+    if (this.#sequence.blocks.some((block) => !before.blocks.includes(block))) {
+      this.#appliedAtMs = this.#options.now();
     }
-    // A head that ends a gap starts the wait for the next block.
-    if (wasDegraded && !this.isDegraded) {
-      this.#emptyAtMs = undefined;
-    }
-    if (blocks.length === 0) {
-      this.#emptyAtMs ??= this.#options.now();
-    }
+    this.#noteEmpty();
   }
 
   /** Takes blocks that are sealed now. The sealed block shows whether the last message was lost. */
   confirm(passed: readonly Passed[]): void {
     this.#learnHashes(passed);
     this.#learnCount(passed);
-    const suspect = this.#suspect;
-    const sealed = passed.find(({ block }) => block.environment.number === suspect?.number);
-    if (!suspect || !sealed) {
-      return;
+    const sealed = passed.find(({ block }) => block.environment.number === this.#suspect);
+    if (sealed) {
+      this.#suspect = undefined;
     }
-    this.#suspect = undefined;
-    if (sealed.differences.includes("transactions")) {
+    if (sealed?.differences.includes("transactions")) {
       this.#countGap(sealed.block.newest.blockKey);
-    } else {
-      this.#learnPause(suspect);
     }
   }
 
@@ -221,31 +188,21 @@ export class FeedIntake {
     }
   }
 
-  /** If two blocks in a row were complete, such a pause is usual on this chain. */
-  #learnPause(harmless: LongPause): void {
-    const before = this.#harmless;
-    this.#harmless = harmless;
-    if (before?.number !== harmless.number - 1n) {
-      return;
-    }
-    this.#usualPauseMs = Math.min(before.pauseMs, harmless.pauseMs) * USUAL_PAUSE_SLACK;
-  }
-
   get #limits(): SequenceLimits {
     const { maxDepth, baseFeeAfter, verdictOf } = this.#options;
     return {
       maxDepth,
       baseFeeAfter,
-      usualPauseMs: this.#usualPauseMs,
       usualCount: this.#count?.isUsual === true ? this.#count.messages : undefined,
       trueHashes: this.#hasTrueHashes ? this.#hashes : undefined,
       verdictOf,
     };
   }
 
-  #recordApplied(): void {
-    this.#appliedAtMs = this.#options.now();
-    this.#emptyAtMs = undefined;
+  /** A buffered message above the head shows that the feed has something, and only a later head ends such a gap. */
+  #noteEmpty(): void {
+    const isEmpty = this.#sequence.blocks.length === 0 && !this.isDegraded;
+    this.#emptyAtMs = isEmpty ? (this.#emptyAtMs ?? this.#options.now()) : undefined;
   }
 
   #countGap(blockKey: Data): void {

@@ -7,8 +7,8 @@ export type PendingBackend = "feed" | "native" | "node";
 export interface BackendFacts {
   readonly configured: "auto" | PendingBackend;
   readonly hasFeeds: boolean;
-  /** A message extended the pending blocks within the deadline. */
-  readonly isFeedLive: boolean;
+  /** A message of the feed is overdue: see FeedIntake. */
+  readonly isFeedStale: boolean;
   /** The chain seals several blocks a second. */
   readonly hasSubSecondBlocks: boolean;
 }
@@ -24,7 +24,7 @@ export const decideBackend = (current: PendingBackend | undefined, facts: Backen
   if (current === "native") {
     return "native";
   }
-  if (facts.hasSubSecondBlocks && !facts.isFeedLive) {
+  if (facts.hasSubSecondBlocks && facts.isFeedStale) {
     return "native";
   }
   return facts.hasFeeds ? "feed" : "node";
@@ -32,9 +32,7 @@ export const decideBackend = (current: PendingBackend | undefined, facts: Backen
 
 export interface ServingFacts {
   readonly backend: PendingBackend;
-  readonly isFeedLive: boolean;
-  /** No pending block is known, and the first message of the next block is late. */
-  readonly isFeedOverdue: boolean;
+  readonly isFeedStale: boolean;
   /** Pending blocks are known above the head. */
   readonly hasBlocks: boolean;
   /** Of the part of these blocks of which least is known. */
@@ -57,20 +55,13 @@ const serve = (mode: PendingMode, blocksFrom: PendingSource, stateFrom = blocksF
   stateFrom,
 });
 
-/** Returns the mode for the short time between a sealed block and the first message of the next one. */
-const modeWithoutBlocks = ({ isDegraded, isFeedOverdue }: ServingFacts): PendingMode => {
-  if (isDegraded) {
-    return "degraded";
-  }
-  return isFeedOverdue ? "stale" : "live";
-};
-
 const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving => {
-  if (!facts.isFeedLive) {
+  if (facts.isFeedStale) {
     return serve("stale", fromNode);
   }
   if (!facts.hasBlocks) {
-    return serve(modeWithoutBlocks(facts), "latest");
+    // The short time between a sealed block and the first message of the next one.
+    return serve(facts.isDegraded ? "degraded" : "live", "latest");
   }
   switch (facts.trust) {
     case "executed":

@@ -16,7 +16,7 @@ export class Pending {
   readonly #options: PendingOptions;
   readonly #parts: PendingParts;
   readonly #stops: (() => void)[] = [];
-  /** Publishes again when a deadline of the feed passes. */
+  /** Publishes again when the feed becomes stale. */
   #deadline: NodeJS.Timeout | undefined;
 
   constructor(options: PendingOptions) {
@@ -147,10 +147,10 @@ export class Pending {
   }
 
   #publishAtDeadline(): void {
-    const { changesInMs } = this.#parts.intake;
+    const { staleInMs } = this.#parts.intake;
     clearTimeout(this.#deadline);
-    if (changesInMs !== undefined) {
-      this.#deadline = setTimeout(() => this.#publish(), changesInMs);
+    if (staleInMs !== undefined) {
+      this.#deadline = setTimeout(() => this.#publish(), staleInMs);
     }
   }
 
@@ -179,7 +179,7 @@ export class Pending {
   #refreshIfQuiet(): void {
     const { decision, intake, probe } = this.#parts;
     const isQuiet = (intake.quietMs ?? 0) > QUIET_MS;
-    if (decision.backend !== "feed" || !isQuiet || !intake.isLive || !probe.isInUse()) {
+    if (decision.backend !== "feed" || !isQuiet || intake.isStale || !probe.isInUse()) {
       return;
     }
     this.#options.heads.refresh().catch((err: unknown) => this.#debug({ err }, "heads not refreshed"));

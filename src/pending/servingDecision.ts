@@ -42,8 +42,7 @@ export class ServingDecision {
     const failure = parts.find(({ trust }) => trust !== "executed");
     const serving = decideServing({
       backend: this.#chooseBackend(head),
-      isFeedLive: feed.isLive,
-      isFeedOverdue: feed.isOverdue,
+      isFeedStale: feed.isStale,
       hasBlocks: blocks.length > 0,
       trust: weakestOf(parts),
       isDegraded: feed.isDegraded || isCut,
@@ -58,7 +57,7 @@ export class ServingDecision {
     const next = decideBackend(this.#backend, {
       configured: mode,
       hasFeeds,
-      isFeedLive: feed.isLive,
+      isFeedStale: feed.isStale,
       hasSubSecondBlocks: hasSubSecondBlocks(head),
     });
     if (next !== this.#backend) {

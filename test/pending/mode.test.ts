@@ -4,24 +4,23 @@ import { decideBackend, decideServing, type ServingFacts } from "../../src/pendi
 import { flashblock } from "../support/builders/flashblocks.ts";
 import { createRig } from "./pendingRig.ts";
 
-const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, hasSubSecondBlocks: false } as const;
+const auto = { configured: "auto", hasFeeds: true, isFeedStale: false, hasSubSecondBlocks: false } as const;
 
 test("the backend is the configured one, else native without a live feed, else the feed, else the node", () => {
   for (const configured of ["feed", "native", "node"] as const) {
     assert.equal(decideBackend(undefined, { ...auto, configured }), configured);
   }
   assert.equal(decideBackend(undefined, auto), "feed");
-  assert.equal(decideBackend(undefined, { ...auto, hasFeeds: false, isFeedLive: false }), "node");
+  assert.equal(decideBackend(undefined, { ...auto, hasFeeds: false, isFeedStale: true }), "node");
   assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true }), "feed");
-  assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true, isFeedLive: false }), "native");
+  assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true, isFeedStale: true }), "native");
   assert.equal(decideBackend("native", auto), "native");
 });
 
 test("the source of answers at pending in every case", () => {
   const facts: ServingFacts = {
     backend: "feed",
-    isFeedLive: true,
-    isFeedOverdue: false,
+    isFeedStale: false,
     hasBlocks: true,
     trust: "executed",
     isDegraded: false,
@@ -37,11 +36,9 @@ test("the source of answers at pending in every case", () => {
   assert.equal(shown({ trust: "none", nodeBuildsPending: false }), "unverified view latest");
   assert.equal(shown({ trust: "stated" }), "unverified view view");
   assert.equal(shown({ hasBlocks: false }), "live latest latest");
-  assert.equal(shown({ hasBlocks: false, isFeedOverdue: true }), "stale latest latest");
   assert.equal(shown({ hasBlocks: false, isDegraded: true }), "degraded latest latest");
-  assert.equal(shown({ hasBlocks: false, isDegraded: true, isFeedOverdue: true }), "degraded latest latest");
-  assert.equal(shown({ isFeedLive: false }), "stale node node");
-  assert.equal(shown({ isFeedLive: false, nodeBuildsPending: false }), "stale latest latest");
+  assert.equal(shown({ isFeedStale: true }), "stale node node");
+  assert.equal(shown({ isFeedStale: true, nodeBuildsPending: false }), "stale latest latest");
   assert.equal(shown({ backend: "native" }), "native latest latest");
   assert.equal(shown({ backend: "node" }), "node node node");
   assert.equal(shown({ backend: "node", nodeBuildsPending: false }), "none latest latest");
