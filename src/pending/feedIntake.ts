@@ -75,10 +75,7 @@ export class FeedIntake {
     return this.#options.now() - (this.#appliedAtMs ?? this.#startedAtMs);
   }
 
-  /**
-   * A message is due three block times (at least 2 s) after the one before, and a quarter of a block time after a head above which
-   * the feed has nothing. The feed is stale while one is overdue.
-   */
+  /** The feed is stale three block times after its newest message, and a quarter of one after a head without a message above. */
   get isStale(): boolean {
     return this.#dueInMs < 0;
   }
