@@ -18,13 +18,22 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["json"],
 ];
 
+/** Folders that could be published alone, and what each of them may import: folders, or files of a folder. */
+export const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
+  ethereum: [],
+};
+
 /** The folders that files of `folder` must not import. */
 export const forbiddenFolders = (folder: string): readonly string[] => {
   const line = LAYERS.findIndex((folders) => folders.includes(folder));
-  return LAYERS.slice(0, line + 1)
+  const allowed = LIBRARIES[folder];
+  return (allowed === undefined ? LAYERS.slice(0, line + 1) : LAYERS)
     .flat()
-    .filter((other) => other !== folder);
+    .filter((other) => other !== folder && allowed?.includes(other) !== true);
 };
+
+const allowedFiles = (folder: string): readonly string[] =>
+  (LIBRARIES[folder] ?? []).filter((allowed) => allowed.includes("/")).map((file) => `!**/${file}`);
 
 const override = (folder: string) => ({
   includes: [`src/${folder}/**`],
@@ -36,7 +45,7 @@ const override = (folder: string) => ({
           options: {
             patterns: [
               {
-                group: forbiddenFolders(folder).map((other) => `**/${other}/**`),
+                group: [...forbiddenFolders(folder).map((other) => `**/${other}/**`), ...allowedFiles(folder)],
                 message: `${folder} must not import this folder: imports go downwards (layers.ts)`,
               },
             ],

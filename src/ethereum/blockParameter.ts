@@ -1,5 +1,5 @@
-import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type Hash, isHash, isQuantity, lowerPrefix } from "./hex.ts";
+import { InvalidValueError } from "./invalidValueError.ts";
 
 export type BlockTag = "latest" | "pending" | "safe" | "finalized" | "earliest";
 
@@ -21,21 +21,21 @@ export const parseBlockTag = (value: unknown): BlockTag | undefined => {
 };
 const MAX_NUMBER = 2n ** 63n - 1n;
 
-/** Parses a block number up to 2^63 - 1, the limit of geth. Accepts leading zeros (docs/answers.md, Parameters). Throws -32602 with `name`. */
+/** Parses a block number up to 2^63 - 1, the limit of geth. Accepts leading zeros (docs/answers.md, Parameters). The error has `name`. */
 const parseBlockNumber = (value: unknown, name: string): bigint => {
   if (typeof value !== "string") {
-    throw invalidParams(`invalid ${name}: want a hex string or a block tag`);
+    throw new InvalidValueError(`invalid ${name}: want a hex string or a block tag`);
   }
   const hex = lowerPrefix(value);
   if (!/^0x/i.test(value)) {
-    throw invalidParams(`invalid ${name}: hex string without 0x prefix`);
+    throw new InvalidValueError(`invalid ${name}: hex string without 0x prefix`);
   }
   if (!isQuantity(hex)) {
-    throw invalidParams(`invalid ${name}: invalid hex string`);
+    throw new InvalidValueError(`invalid ${name}: invalid hex string`);
   }
   const number = BigInt(hex);
   if (number > MAX_NUMBER) {
-    throw invalidParams(`invalid ${name}: block number larger than int64`);
+    throw new InvalidValueError(`invalid ${name}: block number larger than int64`);
   }
   return number;
 };
@@ -62,17 +62,19 @@ export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): Block
     fields.requireCanonical ?? undefined,
   ];
   if (blockHash !== undefined && blockNumber !== undefined) {
-    throw invalidParams(`invalid ${name}: cannot specify both blockHash and blockNumber, choose one or the other`);
+    throw new InvalidValueError(
+      `invalid ${name}: cannot specify both blockHash and blockNumber, choose one or the other`,
+    );
   }
   if (requireCanonical !== undefined && typeof requireCanonical !== "boolean") {
-    throw invalidParams(`invalid ${name}: requireCanonical must be a boolean`);
+    throw new InvalidValueError(`invalid ${name}: requireCanonical must be a boolean`);
   }
   if (blockNumber !== undefined) {
     return parseBlockNumberOrTag(blockNumber, `${name}.blockNumber`);
   }
   const hash = lowerPrefix(blockHash);
   if (!isHash(hash)) {
-    throw invalidParams(`invalid ${name}: blockHash must be 32 bytes of hex`);
+    throw new InvalidValueError(`invalid ${name}: blockHash must be 32 bytes of hex`);
   }
   return { hash: lower(hash), requireCanonical: requireCanonical === true };
 };

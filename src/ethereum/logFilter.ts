@@ -1,5 +1,3 @@
-import { isFields } from "../json/jsonBytes.ts";
-import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type BlockTag, parseBlockTag } from "./blockParameter.ts";
 import {
   type Address,
@@ -11,6 +9,7 @@ import {
   isQuantity,
   lowerPrefix,
 } from "./hex.ts";
+import { InvalidValueError } from "./invalidValueError.ts";
 
 export type BlockNumberOrTag = bigint | BlockTag;
 
@@ -54,11 +53,11 @@ const parseBound = (value: unknown, name: string): BlockNumberOrTag | undefined 
   }
   const hex = lowerPrefix(value);
   if (!isQuantity(hex)) {
-    throw invalidParams(`${name}: expected a hex number or a block tag`);
+    throw new InvalidValueError(`${name}: expected a hex number or a block tag`);
   }
   const number = BigInt(hex);
   if (number > MAX_BLOCK_NUMBER) {
-    throw invalidParams(`${name}: block number larger than 64 bits`);
+    throw new InvalidValueError(`${name}: block number larger than 64 bits`);
   }
   return number;
 };
@@ -69,12 +68,12 @@ const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
   }
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (values.length > maxAddresses) {
-    throw invalidParams(`address: more than ${maxAddresses} addresses`);
+    throw new InvalidValueError(`address: more than ${maxAddresses} addresses`);
   }
   const addresses = values.map((each) => {
     const hex = lowerPrefix(each);
     if (!isAddress(hex)) {
-      throw invalidParams("address: expected 20 bytes of hex, or a list of such");
+      throw new InvalidValueError("address: expected 20 bytes of hex, or a list of such");
     }
     return lower(hex);
   });
@@ -84,7 +83,7 @@ const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
 const parsePosition = (value: unknown, position: number, maxTopics: number): Hash[] => {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (values.length > maxTopics) {
-    throw invalidParams(`topics[${position}]: more than ${maxTopics} topics`);
+    throw new InvalidValueError(`topics[${position}]: more than ${maxTopics} topics`);
   }
   // In geth a null among alternatives makes the position match any topic.
   if (values.includes(null)) {
@@ -93,7 +92,7 @@ const parsePosition = (value: unknown, position: number, maxTopics: number): Has
   const topics = values.map((each) => {
     const hex = lowerPrefix(each);
     if (!isHash(hex)) {
-      throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
+      throw new InvalidValueError(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
     }
     return lower(hex);
   });
@@ -105,29 +104,32 @@ const parseTopics = (value: unknown, maxTopics: number): Hash[][] => {
     return [];
   }
   if (!Array.isArray(value)) {
-    throw invalidParams("topics: expected a list");
+    throw new InvalidValueError("topics: expected a list");
   }
   if (value.length > MAX_TOPIC_POSITIONS) {
-    throw invalidParams(`topics: more than ${MAX_TOPIC_POSITIONS} positions`);
+    throw new InvalidValueError(`topics: more than ${MAX_TOPIC_POSITIONS} positions`);
   }
   return value.map((each: unknown, position) => parsePosition(each, position, maxTopics));
 };
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
   const blockHash = lowerPrefix(value.blockHash);
   if (blockHash !== undefined && blockHash !== null) {
     if (!isHash(blockHash)) {
-      throw invalidParams("blockHash: expected 32 bytes of hex");
+      throw new InvalidValueError("blockHash: expected 32 bytes of hex");
     }
     return { blockHash: lower(blockHash) };
   }
   return { fromBlock: parseBound(value.fromBlock, "fromBlock"), toBlock: parseBound(value.toBlock, "toBlock") };
 };
 
-/** Parses the client's filter object. A range beside `blockHash` is ignored. Source: docs/service.md, eth_getLogs. */
+/** Parses the client's filter object. A range beside `blockHash` is ignored. Throws InvalidValueError. Source: docs/service.md, eth_getLogs. */
 export const parseLogQuery = (value: unknown, limits: LogFilterLimits): LogQuery => {
-  if (!isFields(value)) {
-    throw invalidParams("filter: expected an object");
+  if (!isObject(value)) {
+    throw new InvalidValueError("filter: expected an object");
   }
   return {
     blocks: parseBlocks(value),

@@ -1,7 +1,8 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
+import { readBlockNumberOrTag, readBlockNumberOrTagOrHash } from "../core/paramReaders.ts";
 import { isMissingBlock } from "../core/retryPolicy.ts";
-import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
+import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, type Hash } from "../ethereum/hex.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CanonicalJson, optional, type ParamSpec, type Parser, required } from "./paramSpec.ts";
@@ -26,20 +27,20 @@ export const formatBlockParameter = (block: BlockParameter): CanonicalJson => {
 /** Returns the block parameter of a canonical form, which was validated when the form was created. */
 export const blockOfCanonical = (value: CanonicalJson | undefined): BlockParameter => {
   if (typeof value !== "string") {
-    return parseBlockNumberOrTagOrHash(value, READ_BLOCK);
+    return readBlockNumberOrTagOrHash(value, READ_BLOCK);
   }
   if (!value.startsWith("0x")) {
-    return parseBlockNumberOrTag(value, READ_BLOCK);
+    return readBlockNumberOrTag(value, READ_BLOCK);
   }
   return value.length === HASH_LENGTH
     ? { hash: `0x${value.slice(2)}`, requireCanonical: false }
     : { number: BigInt(value) };
 };
 
-const readNumberOrTag: Parser = (value, name) => formatBlockParameter(parseBlockNumberOrTag(value, name));
+const readNumberOrTag: Parser = (value, name) => formatBlockParameter(readBlockNumberOrTag(value, name));
 /** A hash string stays a string, because not every node accepts both forms. */
 const readNumberOrTagOrHash: Parser = (value, name) => {
-  const block = parseBlockNumberOrTagOrHash(value, name);
+  const block = readBlockNumberOrTagOrHash(value, name);
   return typeof value === "string" && "hash" in block ? block.hash : formatBlockParameter(block);
 };
 

@@ -1,7 +1,8 @@
 import type { Context } from "../core/context.ts";
 import { NodeError } from "../core/node.ts";
+import { readBlockNumberOrTag } from "../core/paramReaders.ts";
 import { isNotYet } from "../core/retryPolicy.ts";
-import { type BlockParameter, parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
+import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { asText } from "../json/jsonBytes.ts";
 import { elements, members } from "../json/members.ts";
@@ -61,7 +62,7 @@ export const eth_feeHistory: Method = {
   isSlow: true,
   handle: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
-    const newestBlock = newestOf(parseBlockNumberOrTag(values[1], "newestBlock"), context);
+    const newestBlock = newestOf(readBlockNumberOrTag(values[1], "newestBlock"), context);
     const isAbove = resolveBlock(newestBlock, context.view.heads).kind === "aboveHead";
     const current = isAbove ? await refreshed(chain, context, newestBlock) : context;
     return retryOnBranchChange(chain, current, async (at) => {

@@ -1,9 +1,10 @@
 import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import { type BlockRange, type LogRange, resolveLogRange } from "../core/logRange.ts";
+import { readLogQuery } from "../core/paramReaders.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
-import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
+import { type LogFilter, type LogQuery, matchesLog } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { admitsLogs } from "../logs/completeness.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
@@ -69,7 +70,7 @@ export const eth_getLogs: Method = {
   prove: { byBlock: "logs" },
   handle: async (input) => {
     const [value] = parseParams(input.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
-    return respondWithLogs(input, parseLogQuery(value, input.chain.logLimits));
+    return respondWithLogs(input, readLogQuery(value, input.chain.logLimits));
   },
 };
 

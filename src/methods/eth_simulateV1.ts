@@ -1,8 +1,8 @@
 import type { Context } from "../core/context.ts";
 import { MustForwardError } from "../core/mustForwardError.ts";
+import { readBlockNumberOrTagOrHash } from "../core/paramReaders.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
-import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import { elementAt } from "../json/members.ts";
 import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
@@ -113,7 +113,7 @@ const baseOf = async (
   }
   const text = elementAt(paramsText, 1);
   const parameter = text === undefined ? undefined : parseJson(text);
-  const block = parseBlockNumberOrTagOrHash(parameter ?? "latest", "block");
+  const block = readBlockNumberOrTagOrHash(parameter ?? "latest", "block");
   const hint: PrefetchHint | undefined =
     paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;
 

@@ -1,6 +1,6 @@
 import { rejectInvertedRange } from "../core/logRange.ts";
+import { readLogQuery } from "../core/paramReaders.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { parseLogQuery } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { respondWithLogs } from "./eth_getLogs.ts";
@@ -69,7 +69,7 @@ export const filterMethods: readonly Method[] = [
     ...COMPUTED,
     handle: async ({ chain, call, context }): Promise<RpcResponse> => {
       const [filter] = parseParams(call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
-      const query = parseLogQuery(filter, chain.logLimits);
+      const query = readLogQuery(filter, chain.logLimits);
       if ("fromBlock" in query.blocks) {
         rejectInvertedRange(query.blocks.fromBlock, query.blocks.toBlock);
       }

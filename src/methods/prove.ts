@@ -2,9 +2,9 @@ import type { Context } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { type BlockRange, resolveLogRange } from "../core/logRange.ts";
 import { isNodeFault, NodeError, type NodeErrorKind } from "../core/node.ts";
+import { readBlockNumberOrTagOrHash, readLogQuery } from "../core/paramReaders.ts";
 import { isFreshFromNode, isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
 import { EMPTY_OMMERS_HASH } from "../ethereum/blockHeader.ts";
-import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import {
   type Address,
   formatQuantity,
@@ -16,7 +16,7 @@ import {
   parseData,
 } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
-import { type LogFilter, type LogQuery, parseLogQuery } from "../ethereum/logFilter.ts";
+import type { LogFilter, LogQuery } from "../ethereum/logFilter.ts";
 import { asText, formatJson, isFields } from "../json/jsonBytes.ts";
 import { members } from "../json/members.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
@@ -357,7 +357,7 @@ const findKnown = async (
   field: StateField,
   [address, slot, parameter]: readonly [Address, Hash | undefined, unknown],
 ): Promise<RpcResponse | undefined> => {
-  const block = resolveBlock(parseBlockNumberOrTagOrHash(parameter, READ_BLOCK), context.view.heads);
+  const block = resolveBlock(readBlockNumberOrTagOrHash(parameter, READ_BLOCK), context.view.heads);
   const method = call.method as StateMethod;
   return isInRing(block)
     ? chain.state?.findProven({ method, key: { field, address, slot }, block, context })
@@ -494,7 +494,7 @@ const rangeIn = (blocks: LogQuery["blocks"], heads: Heads): BlockRange => {
 const proveLogs = async (proven: ProvenCall): Promise<RpcResponse> => {
   const { chain, call, context } = proven;
   const [value] = parseParams(call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
-  const { filter, blocks } = parseLogQuery(value, chain.logLimits);
+  const { filter, blocks } = readLogQuery(value, chain.logLimits);
   const headers = headersOf(proven, rangeIn(blocks, context.view.heads));
   const admitted = headers.filter(({ bloom }) => admitsLogs(bloom, filter));
   const last = headers.at(-1);

@@ -1,5 +1,6 @@
+import { readLogQuery } from "../core/paramReaders.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import { type LogFilter, type LogFilterLimits, parseLogQuery } from "../ethereum/logFilter.ts";
+import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { AwaitedTransactions } from "./awaitedTransactions.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -38,7 +39,7 @@ const parseFilter = (value: unknown, limits: LogFilterLimits): LogFilter => {
   if (value === undefined || value === null) {
     return ANY;
   }
-  const { filter, blocks } = parseLogQuery(value, limits);
+  const { filter, blocks } = readLogQuery(value, limits);
   if ("blockHash" in blocks) {
     throw invalidParams("blockHash: a subscription is to blocks that are to come");
   }

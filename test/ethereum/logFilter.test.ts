@@ -64,7 +64,7 @@ test("an error names the parameter", () => {
     [{ blockHash: A }, /^blockHash:/],
   ];
   for (const [value, message] of refused) {
-    assert.throws(() => parse(value), { code: -32602, message });
+    assert.throws(() => parse(value), { name: "InvalidValueError", message });
   }
 });
 
