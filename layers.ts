@@ -7,11 +7,12 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["config", "methods", "websocket"],
   ["simulation", "pending", "subscriptions"],
   ["state"],
-  ["evm", "heads"],
+  ["runs", "heads"],
   ["logs", "feed", "cache", "nodes", "http", "admin"],
   ["verification", "storage"],
   ["threads", "access"],
   ["limits", "telemetry"],
+  ["evm"],
   ["core"],
   ["ethereum"],
   ["jsonrpc"],
@@ -21,6 +22,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 /** Folders that could be published alone, and what each of them may import: folders, or files of a folder. */
 export const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   ethereum: [],
+  evm: ["ethereum", "core/readSet.ts", "core/stateReader.ts"],
 };
 
 /** The folders that files of `folder` must not import. */

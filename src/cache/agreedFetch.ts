@@ -1,4 +1,4 @@
-import type { StateFetch, StateOutcomes } from "../core/stateReader.ts";
+import type { StateFetch, StateOutcomes } from "../core/stateFetch.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import {
   type AgreedOutcome,

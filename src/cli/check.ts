@@ -7,11 +7,11 @@ import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../ca
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
-import { readForksFile } from "../evm/rulesWatch.ts";
 import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
 import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
+import { readForksFile } from "../runs/rulesWatch.ts";
 import { describeBudgets } from "./checkBudgets.ts";
 import { checkForwarded } from "./checkForwarded.ts";
 import { type CheckedNode, checkNode } from "./checkNode.ts";

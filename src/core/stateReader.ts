@@ -1,5 +1,4 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Call } from "../jsonrpc/call.ts";
 
 /** An account at one moment. An account that does not exist is `undefined`. */
 export interface AccountState {
@@ -59,16 +58,3 @@ export interface StateSource {
   readonly expected?: StateValues | undefined;
   read(keys: StateKeys, signal: AbortSignal): Promise<StateValues>;
 }
-
-/** What nodes returned for several reads. */
-export interface StateOutcomes {
-  /** One for each read, in order: a JSON value or an Error. */
-  readonly outcomes: readonly unknown[];
-  /** The node that gave all of them. Undefined if there were several, or if its name is not known. */
-  readonly node?: string | undefined;
-  /** Whether a second origin has stated all of them (see `RpcResponse`). */
-  readonly isConfirmed?: boolean | undefined;
-}
-
-/** Sends several reads of state. Nodes of `avoidedOrigins` are asked only if no other node can answer. */
-export type StateFetch = (calls: readonly Call[], avoidedOrigins?: readonly string[]) => Promise<StateOutcomes>;

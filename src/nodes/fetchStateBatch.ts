@@ -2,7 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import { msUntilHalf } from "../core/lazySignal.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import type { StateFetch } from "../core/stateReader.ts";
+import type { StateFetch } from "../core/stateFetch.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { checkForm } from "../verification/resultForms.ts";

@@ -3,8 +3,8 @@ import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
-import type { Senders } from "../evm/senders/senderRecovery.ts";
 import type { ListedAccount } from "../feed/feedMessage.ts";
+import type { Senders } from "../runs/senderRecovery.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */
 export type UnverifiedReason =

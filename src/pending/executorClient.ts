@@ -3,7 +3,7 @@ import { timeoutSignal } from "../core/lazySignal.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
-import type { SenderRecovery } from "../evm/senders/senderRecovery.ts";
+import type { SenderRecovery } from "../runs/senderRecovery.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
 import type { Execution, Executor, FlashblockJob } from "./execution.ts";

@@ -2,9 +2,9 @@ import { type Address, type Data, formatData, type Hash, parseData } from "../et
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { type AccessListEntry, DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
 import { runSteps, type SteppedRun, type Steps, type WorkerContext } from "../evm/reads/steppedRun.ts";
-import { evmTask } from "../evm/runs/evmTask.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
-import type { Senders } from "../evm/senders/senderRecovery.ts";
+import { evmTask } from "../runs/evmTask.ts";
+import type { Senders } from "../runs/senderRecovery.ts";
 import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
 import { estimateGas } from "./estimateGas.ts";
 import { runSimulation } from "./runSimulation.ts";

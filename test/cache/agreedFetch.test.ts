@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createAgreedFetch } from "../../src/cache/agreedFetch.ts";
 import type { BlockId } from "../../src/core/heads.ts";
 import { NodeError } from "../../src/core/node.ts";
-import type { StateFetch } from "../../src/core/stateReader.ts";
+import type { StateFetch } from "../../src/core/stateFetch.ts";
 import { type Call, createCall } from "../../src/jsonrpc/call.ts";
 import { hashOf } from "../support/builders/heads.ts";
 

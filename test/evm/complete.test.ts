@@ -53,7 +53,10 @@ test("a run ends at a limit of fetched values", async () => {
         state.account(address(++next));
       }
     }),
-    { code: -32603, message: "execution aborted: it reads more than 10000 values that have to be fetched" },
+    {
+      name: "TooManyReadsError",
+      message: "execution aborted: it reads more than 10000 values that have to be fetched",
+    },
   );
 });
 

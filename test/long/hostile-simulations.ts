@@ -8,7 +8,7 @@ import { Agent, request } from "undici";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";

@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, formatData, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 import { createSimulator, type Simulator } from "../../src/simulation/simulator.ts";
 import { CALLEE, type LoopProgram, loopPrograms, SLOW_LOOP } from "../fuzz/evm/loopPrograms.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";

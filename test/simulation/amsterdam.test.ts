@@ -17,8 +17,8 @@ import {
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { AccessListEntry } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { type BaseBlock, parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { runAccessList, runCall, runEstimate } from "../../src/simulation/simulationTask.ts";

@@ -5,7 +5,7 @@ import { formatReads } from "../../src/core/readSet.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
-import { EvmWorkers, type RunRequest } from "../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers, type RunRequest } from "../../src/runs/evmWorkers.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { StateFetch } from "../../src/core/stateReader.ts";
+import type { StateFetch } from "../../src/core/stateFetch.ts";
 import {
   type Address,
   type Data,

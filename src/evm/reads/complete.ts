@@ -1,7 +1,7 @@
 import type { StateKeys, StateReader, StateValues } from "../../core/stateReader.ts";
-import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
 import type { ExecutionState } from "../executionState.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
+import { TooManyReadsError } from "../tooManyReadsError.ts";
 import type { CachedState } from "./cachedState.ts";
 import { IncompleteState } from "./incompleteState.ts";
 import { KeySearch } from "./keySearch.ts";
@@ -111,7 +111,7 @@ export const completeSteps = async <T>(
   return { result, rounds: rounds.count };
 };
 
-/** The fetches of one run. Above the limit of values it rejects with RpcError. */
+/** The fetches of one run. Above the limit of values it rejects with TooManyReadsError. */
 class FetchRounds {
   readonly #known: CachedState;
   readonly #fetch: FetchedState["fetch"];
@@ -131,8 +131,7 @@ class FetchRounds {
     this.#count++;
     this.#values += keys.accounts.length + keys.slots.length + keys.blockHashes.length;
     if (this.#values > MAX_FETCHED) {
-      throw new RpcError(
-        CODES.INTERNAL,
+      throw new TooManyReadsError(
         `execution aborted: it reads more than ${MAX_FETCHED} values that have to be fetched`,
       );
     }

@@ -1,7 +1,7 @@
 import type { UnitsOf } from "../../access/providerUnits.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
-import type { StateFetch, StateOutcomes } from "../../core/stateReader.ts";
+import type { StateFetch, StateOutcomes } from "../../core/stateFetch.ts";
 import { type Hash, isData, parseData } from "../../ethereum/hex.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import { unavailable } from "../../jsonrpc/rpcError.ts";

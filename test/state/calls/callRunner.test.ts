@@ -5,7 +5,7 @@ import type { StateSource } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 import type { RunCall } from "../../../src/state/calls/callRun.ts";
 import { CallRunner, type KnownRun } from "../../../src/state/calls/callRunner.ts";

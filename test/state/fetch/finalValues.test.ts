@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { MemoryStore } from "../../../src/cache/memoryStore.ts";
 import { StateStore, type StoredState } from "../../../src/cache/tieredStore.ts";
-import type { StateFetch } from "../../../src/core/stateReader.ts";
+import type { StateFetch } from "../../../src/core/stateFetch.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import type { StateOfNodesOptions } from "../../../src/state/fetch/stateOfNodes.ts";
 import { createNodeState } from "../../support/builders/nodeState.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StateFetch, StateKeys, StateOutcomes } from "../../../src/core/stateReader.ts";
+import type { StateFetch, StateOutcomes } from "../../../src/core/stateFetch.ts";
+import type { StateKeys } from "../../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { FairGate } from "../../../src/limits/fairGate.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createUnitsOf } from "../../../src/access/providerUnits.ts";
 import { NodeError } from "../../../src/core/node.ts";
-import type { StateFetch } from "../../../src/core/stateReader.ts";
+import type { StateFetch } from "../../../src/core/stateFetch.ts";
 import { type Address, type Hash, ZERO_ADDRESS } from "../../../src/ethereum/hex.ts";
 import { StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
 import { parseSingle, singleCall } from "../../../src/state/fetch/stateRequests.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createUnitsOf } from "../../../src/access/providerUnits.ts";
 import { NodeError } from "../../../src/core/node.ts";
-import type { StateFetch } from "../../../src/core/stateReader.ts";
+import type { StateFetch } from "../../../src/core/stateFetch.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { StateFetcher, unitsOfSlot } from "../../../src/state/fetch/stateFetcher.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";

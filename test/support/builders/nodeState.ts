@@ -1,4 +1,4 @@
-import type { StateFetch } from "../../../src/core/stateReader.ts";
+import type { StateFetch } from "../../../src/core/stateFetch.ts";
 import { type FetchedValues, StateFetcher } from "../../../src/state/fetch/stateFetcher.ts";
 import { StateOfNodes, type StateOfNodesOptions } from "../../../src/state/fetch/stateOfNodes.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";

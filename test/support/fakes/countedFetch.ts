@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { StateFetch } from "../../../src/core/stateReader.ts";
+import type { StateFetch } from "../../../src/core/stateFetch.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import type { Anvil } from "../../devnet/anvil.ts";
 

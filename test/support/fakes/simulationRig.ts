@@ -1,8 +1,8 @@
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
-import type { StateFetch } from "../../../src/core/stateReader.ts";
+import type { StateFetch } from "../../../src/core/stateFetch.ts";
 import { fixedForks } from "../../../src/ethereum/chainForks.ts";
-import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/payload.ts";
 import type { BaseBlock } from "../../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";

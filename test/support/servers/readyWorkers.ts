@@ -1,4 +1,4 @@
-import type { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
+import type { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 import { until } from "../clients/until.ts";
 
 /** Starts all threads and waits until they have loaded: deadlines of runs are shorter than that may take on a busy machine. */

@@ -1,8 +1,8 @@
-import type { StateSource } from "../../core/stateReader.ts";
-import { type Address, type Data, type Hash, parseData } from "../../ethereum/hex.ts";
-import { keccak256Hex } from "../../ethereum/keccak.ts";
-import type { EvmWorkers } from "../runs/evmWorkers.ts";
-import type { SenderCache } from "./senderCache.ts";
+import type { StateSource } from "../core/stateReader.ts";
+import { type Address, type Data, type Hash, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
+import type { SenderCache } from "../evm/senders/senderCache.ts";
+import type { EvmWorkers } from "./evmWorkers.ts";
 
 /** The sender of each transaction, in order. `undefined`: it is not recovered yet. */
 export type Senders = readonly (Address | undefined)[];

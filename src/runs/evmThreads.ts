@@ -1,5 +1,5 @@
-import type { PoolLane } from "../../threads/poolLane.ts";
-import { WorkerPool, type WorkerPoolOptions } from "../../threads/workerPool.ts";
+import type { PoolLane } from "../threads/poolLane.ts";
+import { WorkerPool, type WorkerPoolOptions } from "../threads/workerPool.ts";
 import type { EvmTaskData } from "./runMessages.ts";
 
 const MAX_HEAP_MIB = 512;

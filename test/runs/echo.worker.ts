@@ -1,4 +1,4 @@
-import { evmTask } from "../../src/evm/runs/evmTask.ts";
+import { evmTask } from "../../src/runs/evmTask.ts";
 import { startTask } from "../../src/threads/threadTask.ts";
 
 /** `echo` returns its input. `hang` does not end. */

@@ -1,10 +1,10 @@
-import type { ReadSet } from "../../core/readSet.ts";
-import type { StateKeys, StateSource } from "../../core/stateReader.ts";
-import { CODES, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
-import type { QueueOwner } from "../../limits/fairQueue.ts";
-import { type PoolLane, WorkerPoolError } from "../../threads/poolLane.ts";
-import type { EngineKind } from "../engineKind.ts";
-import type { ModuleKind } from "../fast/fastModule.ts";
+import type { ReadSet } from "../core/readSet.ts";
+import type { StateKeys, StateSource } from "../core/stateReader.ts";
+import type { EngineKind } from "../evm/engineKind.ts";
+import type { ModuleKind } from "../evm/fast/fastModule.ts";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { QueueOwner } from "../limits/fairQueue.ts";
+import { type PoolLane, WorkerPoolError } from "../threads/poolLane.ts";
 import { EvmThreads, type EvmThreadsOptions } from "./evmThreads.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 

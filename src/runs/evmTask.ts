@@ -1,23 +1,24 @@
 import { LRUCache } from "lru-cache";
-import { MustForwardError } from "../../core/mustForwardError.ts";
-import type { ReadSet } from "../../core/readSet.ts";
-import type { StateReader, StateValues } from "../../core/stateReader.ts";
-import type { Hash } from "../../ethereum/hex.ts";
-import { type Rules, UnknownRules } from "../../ethereum/rules.ts";
-import { RpcError } from "../../jsonrpc/rpcError.ts";
-import { Channel, type RemoteCall } from "../../threads/channel.ts";
-import type { ThreadTask } from "../../threads/threadTask.ts";
-import type { JobFunctions } from "../../threads/workerSlot.ts";
-import { createEngines, type Engines } from "../createEngines.ts";
-import { DeadlineError } from "../deadlineError.ts";
-import type { Engine } from "../engine.ts";
-import type { EngineKind } from "../engineKind.ts";
-import type { ModuleKind } from "../fast/fastModule.ts";
-import { NotExecutableError } from "../notExecutableError.ts";
-import { ReadRecorder } from "../readRecorder.ts";
-import { CachedState } from "../reads/cachedState.ts";
-import { type CompletedRun, completeRun, completeSteps, type FetchedState } from "../reads/complete.ts";
-import type { SteppedRun, WorkerContext } from "../reads/steppedRun.ts";
+import { MustForwardError } from "../core/mustForwardError.ts";
+import type { ReadSet } from "../core/readSet.ts";
+import type { StateReader, StateValues } from "../core/stateReader.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { type Rules, UnknownRules } from "../ethereum/rules.ts";
+import { createEngines, type Engines } from "../evm/createEngines.ts";
+import { DeadlineError } from "../evm/deadlineError.ts";
+import type { Engine } from "../evm/engine.ts";
+import type { EngineKind } from "../evm/engineKind.ts";
+import type { ModuleKind } from "../evm/fast/fastModule.ts";
+import { NotExecutableError } from "../evm/notExecutableError.ts";
+import { ReadRecorder } from "../evm/readRecorder.ts";
+import { CachedState } from "../evm/reads/cachedState.ts";
+import { type CompletedRun, completeRun, completeSteps, type FetchedState } from "../evm/reads/complete.ts";
+import type { SteppedRun, WorkerContext } from "../evm/reads/steppedRun.ts";
+import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { Channel, type RemoteCall } from "../threads/channel.ts";
+import type { ThreadTask } from "../threads/threadTask.ts";
+import type { JobFunctions } from "../threads/workerSlot.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 
 /** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
@@ -126,6 +127,9 @@ const outcomeOfError = (error: unknown): EvmRunOutput => {
   if (error instanceof RpcError) {
     const { code, message, data } = error;
     return { kind: "error", code, message, data };
+  }
+  if (error instanceof TooManyReadsError) {
+    return { kind: "error", code: CODES.INTERNAL, message: error.message, data: undefined };
   }
   throw error instanceof NotExecutableError || error instanceof UnknownRules
     ? new MustForwardError(error.message)

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rulesAt } from "../../src/ethereum/rules.ts";
-import { resolveForks } from "../../src/evm/rulesWatch.ts";
+import { resolveForks } from "../../src/runs/rulesWatch.ts";
 
 const UNLISTED = 7_654_321n;
 const BOB = 60_808n;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateSource } from "../../src/core/stateReader.ts";
-import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
+import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 
 const ENTRY = { url: new URL("./echo.worker.ts", import.meta.url), task: "echo" };
 const source: StateSource = { id: "none", read: () => Promise.reject(new Error("no run reads state")) };

@@ -3,9 +3,9 @@ import { type TestContext, test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { Data } from "../../src/ethereum/hex.ts";
-import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { SenderCache } from "../../src/evm/senders/senderCache.ts";
-import { SenderRecovery } from "../../src/evm/senders/senderRecovery.ts";
+import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
+import { SenderRecovery } from "../../src/runs/senderRecovery.ts";
 import { until } from "../support/clients/until.ts";
 import { readyWorkers } from "../support/servers/readyWorkers.ts";
 

@@ -1,0 +1,4 @@
+/** A run reads more values than it may fetch. */
+export class TooManyReadsError extends Error {
+  override readonly name = "TooManyReadsError";
+}
