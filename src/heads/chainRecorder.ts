@@ -6,15 +6,15 @@ import { AnnouncedBlocks, type FindBlock, headOf, linkHead, type NodeChain, rejo
 import type { BlockRing } from "./blockRing.ts";
 import { MAX_GAP_BLOCKS, readPath } from "./chainPath.ts";
 import type { FollowedOrigins } from "./followedOrigins.ts";
-import type { DetachedHeadsOptions } from "./unlinkedHeads.ts";
+import type { NewRingsOptions } from "./newRings.ts";
 
 /** Links the heads of all nodes to the ring, and records each node's blocks above it. */
 export class ChainRecorder {
-  readonly #options: DetachedHeadsOptions;
+  readonly #options: NewRingsOptions;
   readonly #origins: FollowedOrigins;
   readonly #announced = new AnnouncedBlocks();
 
-  constructor(options: DetachedHeadsOptions, origins: FollowedOrigins) {
+  constructor(options: NewRingsOptions, origins: FollowedOrigins) {
     this.#options = options;
     this.#origins = origins;
   }

@@ -103,14 +103,6 @@ export class FollowedOrigins {
     );
   }
 
-  /** Gives the node's origin a vote: its first head is known, and the blocks between it and the ring are read. */
-  expect(node: UpstreamNode): void {
-    const followed = this.#heads.get(node);
-    if (followed?.newHeadMs === Number.NEGATIVE_INFINITY) {
-      followed.newHeadMs = this.#options.clock.nowMs();
-    }
-  }
-
   /** Records a node's head and the blocks between it and the ring. */
   record(node: UpstreamNode, chain: NodeChain): void {
     this.#update(node, headOf(chain), { chain, detached: undefined });
@@ -128,21 +120,21 @@ export class FollowedOrigins {
     this.#update(node, head.block, { chain: undefined, detached: head });
   }
 
+  /** Returns the heads that do not link to the ring. */
+  unlinked(): readonly OfferedHead[] {
+    return this.#voting().flatMap(({ node, detached: head }) => (head === undefined ? [] : [{ node, head }]));
+  }
+
   /**
-   * Returns the heads that do not link to the ring, and the number of origins that decide about them.
-   * An origin that has lost its vote decides too, if it goes on.
+   * Returns the heads that do not link to the ring and may decide, and the number of origins that decide about them. An origin that
+   * has lost its vote decides too, if it goes on.
    */
   detached(ring: BlockRing): { readonly heads: readonly OfferedHead[]; readonly voters: number } {
-    const all = this.#voting();
     const voting = new Set(this.voters(ring).map(({ name }) => name));
-    const isGoingOn = ({ node, newHeadMs }: FollowedHead): boolean =>
-      newHeadMs > (this.#lagging.get(node.origin)?.sinceMs ?? Number.POSITIVE_INFINITY);
-    const heads = all.flatMap((followed) => {
-      const { node, detached: head } = followed;
-      return head !== undefined && (voting.has(node.origin) || isGoingOn(followed)) ? [{ node, head }] : [];
-    });
-    const voters = new Set([...voting, ...heads.map(({ node }) => node.origin)]);
-    return { heads, voters: voters.size };
+    const isGoingOn = (node: UpstreamNode): boolean =>
+      (this.#heads.get(node)?.newHeadMs ?? 0) > (this.#lagging.get(node.origin)?.sinceMs ?? Number.POSITIVE_INFINITY);
+    const heads = this.unlinked().filter(({ node }) => voting.has(node.origin) || isGoingOn(node));
+    return { heads, voters: new Set([...voting, ...heads.map(({ node }) => node.origin)]).size };
   }
 
   /** Applies a change of the ring to all chains. */

@@ -5,11 +5,11 @@ import type { BlockRing } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 import { ChainRecorder } from "./chainRecorder.ts";
 import { type AgreedBlock, decideHead, isHeld, requiredOrigins, type Voter } from "./decideHead.ts";
-import { FollowedOrigins, type OfferedHead } from "./followedOrigins.ts";
+import { FollowedOrigins } from "./followedOrigins.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import { DetachedHeads, type DetachedHeadsOptions, FirstHeads } from "./unlinkedHeads.ts";
+import { NewRings, type NewRingsOptions } from "./newRings.ts";
 
-export interface HeadAgreementOptions extends Omit<DetachedHeadsOptions, "serve" | "lostSinceMs"> {
+export interface HeadAgreementOptions extends Omit<NewRingsOptions, "serve" | "lostSinceMs"> {
   readonly reporter: Pick<HeadReporter, "onContradiction" | "onExcluded" | "onWithdrawn">;
 }
 
@@ -23,8 +23,7 @@ export class HeadAgreement {
   readonly #options: HeadAgreementOptions;
   readonly #origins: FollowedOrigins;
   readonly #chains: ChainRecorder;
-  readonly #detached: DetachedHeads;
-  readonly #first: FirstHeads;
+  readonly #newRings: NewRings;
   #waiting: AbortController | undefined;
   /** Reads of heads that may be served. */
   readonly #reads = new Set<Promise<void>>();
@@ -38,14 +37,13 @@ export class HeadAgreement {
   constructor(options: HeadAgreementOptions) {
     this.#options = options;
     this.#origins = new FollowedOrigins(options);
-    const unlinked: DetachedHeadsOptions = {
+    const shared: NewRingsOptions = {
       ...options,
       serve: (path, base) => this.#serve(path, base),
       lostSinceMs: () => this.#lostSinceMs,
     };
-    this.#chains = new ChainRecorder(unlinked, this.#origins);
-    this.#detached = new DetachedHeads(unlinked, this.#origins);
-    this.#first = new FirstHeads(unlinked, (offered) => this.#recordAll(offered));
+    this.#chains = new ChainRecorder(shared, this.#origins);
+    this.#newRings = new NewRings(shared, this.#origins);
   }
 
   /** The first node, in the order of preference, that has the served head. If none has it, the first one. */
@@ -91,7 +89,8 @@ export class HeadAgreement {
    */
   async offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
     if (this.#options.canonical.ring === undefined) {
-      await this.#first.offer(node, head);
+      this.#origins.recordDetached(node, head);
+      this.#serveAgreed();
       return true;
     }
     if (this.#origins.isIgnored(node)) {
@@ -100,19 +99,6 @@ export class HeadAgreement {
     const isLinked = await this.#chains.record(node, head);
     this.#serveAgreed();
     return isLinked;
-  }
-
-  /** Records heads that were read at once. Each of their origins has a vote from now on. */
-  #recordAll(offered: readonly OfferedHead[]): void {
-    for (const { node } of offered) {
-      this.#origins.expect(node);
-    }
-    for (const { node, head } of offered) {
-      this.#read(async () => {
-        await this.#chains.record(node, head);
-        this.#serveAgreed();
-      });
-    }
   }
 
   /** Runs reads outside the polls, so that no poll waits for another node. */
@@ -130,11 +116,14 @@ export class HeadAgreement {
     for (let step = 0; step < MAX_STEPS; step++) {
       const { ring } = this.#options.canonical;
       if (ring === undefined) {
+        this.#beginRing();
         return;
       }
       const voters = this.#origins.voters(ring);
       this.#watchServed(ring, voters);
-      this.#serveDetached(ring);
+      if (this.#newRings.isDue(ring)) {
+        this.#search(() => this.#newRings.search(ring));
+      }
       if (!this.#decide(ring, voters)) {
         return;
       }
@@ -231,20 +220,36 @@ export class HeadAgreement {
     return isServed;
   }
 
-  /** Looks for a head that enough origins have and that does not link to the ring, and serves it. */
-  #serveDetached(ring: BlockRing): void {
-    if (this.#isSearching || !this.#detached.isDue(ring)) {
+  /** Begins the first ring, once enough origins have reported their heads. */
+  #beginRing(): void {
+    const forMs = this.#newRings.firstWaitMs();
+    if (forMs > 0) {
+      this.#waitFor(forMs);
+    } else {
+      this.#search(() => this.#newRings.begin());
+    }
+  }
+
+  /** Looks for a head that begins a ring. Then links all heads to this ring. */
+  #search(search: () => Promise<boolean>): void {
+    if (this.#isSearching) {
       return;
     }
     this.#isSearching = true;
     this.#read(async () => {
-      const isServed = await this.#detached.serve(ring).finally(() => {
+      const isServed = await search().finally(() => {
         this.#isSearching = false;
       });
-      if (isServed) {
-        this.#recordAll(this.#origins.detached(ring).heads);
+      for (const { node, head } of isServed ? this.#origins.unlinked() : []) {
+        this.#read(async () => {
+          await this.#chains.record(node, head);
+          this.#serveAgreed();
+        });
       }
-      this.#serveAgreed();
+      // Without a ring, the next head searches again.
+      if (this.#options.canonical.ring !== undefined) {
+        this.#serveAgreed();
+      }
     });
   }
 

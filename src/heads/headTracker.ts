@@ -68,7 +68,13 @@ export class HeadTracker {
     const nodes = () => this.#followed.map(({ node }) => node);
     const reporter = new HeadReporter(options.chain, telemetry);
     const listeners = new HeadListeners((error) => reporter.onListenerError(error));
+    let isFirst = true;
     const canonical = new CanonicalChain(options.finality, (change) => {
+      // The first head ends all pauses: its safe and finalized blocks are read at once.
+      if (isFirst) {
+        isFirst = false;
+        this.#activity.wake();
+      }
       reporter.onChange(change, nodes(), this.blockTimeMs);
       listeners.publish(change);
     });
@@ -266,7 +272,6 @@ export class HeadTracker {
     return { backfill, finality };
   }
 
-  /** The first head ends all pauses: its safe and finalized blocks are read at once. */
   async #offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
     const nodes = this.#followed.map((followed) => followed.node);
     if (this.#idle.records(node, head.block, nodes)) {
@@ -275,12 +280,7 @@ export class HeadTracker {
       }
       return true;
     }
-    const isFirst = this.#canonical.heads === undefined;
-    const joined = await this.#agreement.offerHead(node, head);
-    if (isFirst && joined) {
-      this.#activity.wake();
-    }
-    return joined;
+    return this.#agreement.offerHead(node, head);
   }
 
   /** Reads the newest blocks of a chain that becomes active, and which of them are final. */

@@ -2,7 +2,6 @@ import type { Clock } from "../core/clock.ts";
 import type { BlockId, RingBlock } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { BackOff } from "../nodes/backOff.ts";
-import type { SealedBlock } from "../nodes/blockReads.ts";
 import { headScope, readBlock, readBlocks, readLinked } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { trueCopyOf, untilWrong } from "./announcedBlocks.ts";
@@ -12,6 +11,9 @@ import type { ChainIdentity } from "./chainIdentity.ts";
 import { type ChainPath, hasBlock, MAX_GAP_BLOCKS } from "./chainPath.ts";
 import { type Agree, LOST_MS, loneWaitMs, requiredOrigins } from "./decideHead.ts";
 import type { FollowedOrigins, OfferedHead } from "./followedOrigins.ts";
+
+/** Returns how many origins run these nodes. */
+const originsOf = (nodes: readonly UpstreamNode[]): number => new Set(nodes.map(({ origin }) => origin)).size;
 
 const isSameBlock = (one: BlockId, other: BlockId): boolean => one.number === other.number && one.hash === other.hash;
 
@@ -49,7 +51,7 @@ const findAgreedHead = async (
   const candidates = await Promise.all(
     heads.map(async (head) => ({ head, copies: await readCopies(head.block, offered, signal) })),
   );
-  const agreed = candidates.find(({ copies }) => new Set(copies.map(({ node }) => node.origin)).size >= required);
+  const agreed = candidates.find(({ copies }) => originsOf(copies.map(({ node }) => node)) >= required);
   if (agreed === undefined) {
     return undefined;
   }
@@ -59,108 +61,6 @@ const findAgreedHead = async (
   );
   return agreed.copies.find((copy) => copy.head === head);
 };
-
-export interface FirstHeadsOptions {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly agree: Agree;
-  /** All nodes of the chain, the preferred ones first. */
-  readonly nodes: readonly UpstreamNode[];
-  readonly canonical: CanonicalChain;
-  /** Serves blocks. Returns false if `base`, the ring that they were found for, was replaced. */
-  readonly serve: (path: ChainPath, base: BlockRing | undefined) => boolean;
-}
-
-/** The first heads of all origins are awaited for this time, and then the blocks that some have below their heads. */
-const FIRST_HEADS_MS = 2_000;
-/** While one of three origins is alone, its head is not served for this time. The block time is not known yet. */
-const FIRST_LONE_MS = loneWaitMs(0);
-
-/** Serves the first head: the highest of the first heads of all nodes that enough origins have. */
-export class FirstHeads {
-  readonly #options: FirstHeadsOptions;
-  readonly #onServed: (offered: readonly OfferedHead[], served: OfferedHead) => void;
-  readonly #heads = new Map<UpstreamNode, SealedBlock>();
-  #waiting: AbortController | undefined;
-  /** Time of the first offered head. */
-  #firstMs: number | undefined;
-
-  /** `onServed` receives the heads that were offered, and the one that is served. */
-  constructor(options: FirstHeadsOptions, onServed: (offered: readonly OfferedHead[], served: OfferedHead) => void) {
-    this.#options = options;
-    this.#onServed = onServed;
-  }
-
-  /** Collects the first head of each node. Serves one when all have reported, or after FIRST_HEADS_MS. */
-  async offer(node: UpstreamNode, head: SealedBlock): Promise<void> {
-    const { clock, nodes, agree } = this.#options;
-    this.#heads.set(node, head);
-    this.#firstMs ??= clock.nowMs();
-    const isMissing =
-      agree !== 1 && nodes.some((other) => !this.#heads.has(other) && other.identity.fault === undefined);
-    if (!isMissing) {
-      await this.#serve();
-    } else if (this.#waiting === undefined) {
-      this.#serveAfter(FIRST_HEADS_MS);
-    }
-  }
-
-  #serveAfter(forMs: number): void {
-    const { clock, signal } = this.#options;
-    const waiting = new AbortController();
-    this.#waiting = waiting;
-    void clock
-      .sleep(forMs, AbortSignal.any([signal, waiting.signal]))
-      // An abort ends the sleep too: whoever aborted it serves.
-      .then(() => (waiting.signal.aborted ? undefined : this.#serve()))
-      // The next head tries again.
-      .catch(() => undefined);
-  }
-
-  /** Whether one origin alone has reported, and two others that can be connected to may report yet. */
-  #isLone(offered: readonly OfferedHead[]): boolean {
-    const { nodes, agree } = this.#options;
-    const others = nodes.filter(
-      ({ isConnectable, identity }) => isConnectable && identity.fault?.kind !== "wrongChain",
-    );
-    const origins = new Set(offered.map(({ node }) => node.origin));
-    return agree !== 1 && origins.size === 1 && new Set(others.map(({ origin }) => origin)).size > 2;
-  }
-
-  async #serve(): Promise<void> {
-    const { canonical, agree, clock, nodes, signal } = this.#options;
-    const offered = nodes.flatMap((node) => {
-      const head = this.#heads.get(node);
-      return node.identity.isIdentified && head !== undefined ? [{ node, head }] : [];
-    });
-    this.#waiting?.abort();
-    this.#waiting = undefined;
-    if (canonical.ring !== undefined || offered.length === 0 || signal.aborted) {
-      return;
-    }
-    const loneMs = (this.#firstMs ?? 0) + FIRST_LONE_MS - clock.nowMs();
-    if (loneMs > 0 && this.#isLone(offered)) {
-      // Connections may be refused meanwhile.
-      this.#serveAfter(Math.min(loneMs, FIRST_HEADS_MS));
-      return;
-    }
-    const origins = new Set(offered.map(({ node }) => node.origin));
-    const late = new AbortController();
-    void clock.sleep(FIRST_HEADS_MS, AbortSignal.any([signal, late.signal])).then(() => late.abort());
-    const required = requiredOrigins(agree, origins.size);
-    const agreed = await findAgreedHead(offered, required, late.signal);
-    late.abort();
-    const first = agreed ?? offered[0];
-    if (first === undefined || canonical.ring !== undefined) {
-      return;
-    }
-    this.#options.serve(
-      { blocks: [first.head], joined: false, isAgreed: agreed !== undefined && required > 1 },
-      undefined,
-    );
-    this.#onServed(offered, first);
-  }
-}
 
 /** What a node has of the served chain. */
 interface HeadEvidence {
@@ -187,13 +87,25 @@ const readEvidence = async (
   };
 };
 
-export interface DetachedHeadsOptions extends FirstHeadsOptions {
+export interface NewRingsOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly agree: Agree;
+  /** All nodes of the chain, the preferred ones first. */
+  readonly nodes: readonly UpstreamNode[];
+  readonly canonical: CanonicalChain;
   readonly identity: Pick<ChainIdentity, "verify" | "recheck" | "reset">;
   readonly blockTimeMs: () => number;
+  /** Serves blocks. Returns false if `base`, the ring that they were found for, was replaced. */
+  readonly serve: (path: ChainPath, base: BlockRing | undefined) => boolean;
   /** Time since which no origin with a vote has the served head; undefined if one has it. */
   readonly lostSinceMs: () => number | undefined;
 }
 
+/** The first heads of all origins are awaited for this time, and then the blocks that some have below their heads. */
+const FIRST_HEADS_MS = 2_000;
+/** While one of three origins is alone, its head is not served for this time. The block time is not known yet. */
+const FIRST_LONE_MS = loneWaitMs(0);
 /** The search for a block that enough origins have is repeated ever more seldom. */
 const SEARCHES = { failures: 1, openMs: 1_000, maxOpenMs: 10_000 };
 /** A block of this age is the newest one of a chain. An origin that synchronises has older ones. */
@@ -206,23 +118,51 @@ const UNANSWERED_MS = 60_000;
 /** A sole origin below the ring synchronises, unless the ring is as young as this: then its first head may have been wrong. */
 const YOUNG_RING_MS = 60_000;
 
-/** Rule 7. Serves a head that enough origins have although it does not link to the ring. A new ring begins with it. */
-export class DetachedHeads {
-  readonly #options: DetachedHeadsOptions;
+/** Rule 7. Serves a head that enough origins have although it does not link to a ring. The first ring or a new one begins with it. */
+export class NewRings {
+  readonly #options: NewRingsOptions;
   readonly #origins: FollowedOrigins;
   readonly #searches: BackOff;
+  /** Time of the first head. */
+  #firstMs: number | undefined;
   /** Time when the ring began. */
-  #beganMs: number;
+  #beganMs = Number.NEGATIVE_INFINITY;
   /** That of the options, at the last search. */
   #lostSinceMs: number | undefined;
   /** Time since which a node has not answered whether a lower head is an ancestor of the served one. */
   #unansweredMs: number | undefined;
 
-  constructor(options: DetachedHeadsOptions, origins: FollowedOrigins) {
+  constructor(options: NewRingsOptions, origins: FollowedOrigins) {
     this.#options = options;
     this.#origins = origins;
-    this.#beganMs = options.clock.nowMs();
     this.#searches = new BackOff({ ...SEARCHES, nowMs: () => options.clock.nowMs() });
+  }
+
+  /** Returns the time for which more first heads are awaited. Connections may be refused meanwhile. */
+  firstWaitMs(): number {
+    const { nodes, agree, clock } = this.#options;
+    this.#firstMs ??= clock.nowMs();
+    const reported = new Set(this.#origins.unlinked().map(({ node }) => node));
+    const isMissing = nodes.some((node) => !reported.has(node) && node.identity.fault === undefined);
+    const able = nodes.filter(({ isConnectable, identity }) => isConnectable && identity.fault?.kind !== "wrongChain");
+    const isLone = originsOf([...reported]) === 1 && originsOf(able) > 2;
+    const forMs = isLone ? FIRST_LONE_MS : isMissing ? FIRST_HEADS_MS : 0;
+    return agree === 1 ? 0 : Math.min(this.#firstMs + forMs - clock.nowMs(), FIRST_HEADS_MS);
+  }
+
+  /** Begins the first ring with the highest of the first heads that enough origins have. If there is none, the preferred node decides. */
+  async begin(): Promise<boolean> {
+    const { agree, clock, signal, serve } = this.#options;
+    const heads = this.#origins.unlinked();
+    const required = requiredOrigins(agree, originsOf(heads.map(({ node }) => node)));
+    const late = new AbortController();
+    void clock.sleep(FIRST_HEADS_MS, AbortSignal.any([signal, late.signal])).then(() => late.abort());
+    const agreed = await findAgreedHead(heads, required, late.signal);
+    late.abort();
+    const first = agreed ?? heads[0];
+    this.#beganMs = clock.nowMs();
+    const isAgreed = agreed !== undefined && required > 1;
+    return first !== undefined && serve({ blocks: [first.head], joined: false, isAgreed }, undefined);
   }
 
   /** Whether enough origins have heads that do not link to the ring, and a search for one of them is due. */
@@ -237,11 +177,11 @@ export class DetachedHeads {
   }
 
   /** Returns whether a head was served. */
-  async serve(ring: BlockRing): Promise<boolean> {
+  async search(ring: BlockRing): Promise<boolean> {
     this.#searches.begin();
     let isServed = false;
     try {
-      isServed = await this.#serve(ring);
+      isServed = await this.#search(ring);
       return isServed;
     } finally {
       // If the ring changed during the search, it is repeated at once.
@@ -257,10 +197,10 @@ export class DetachedHeads {
   #required(ring: BlockRing): number | undefined {
     const { heads, voters } = this.#origins.detached(ring);
     const required = requiredOrigins(this.#options.agree, voters);
-    return new Set(heads.map(({ node }) => node.origin)).size < required ? undefined : required;
+    return originsOf(heads.map(({ node }) => node)) < required ? undefined : required;
   }
 
-  async #serve(ring: BlockRing): Promise<boolean> {
+  async #search(ring: BlockRing): Promise<boolean> {
     const { canonical, identity, clock, signal, serve } = this.#options;
     const { heads } = this.#origins.detached(ring);
     const required = this.#required(ring);
