@@ -95,7 +95,7 @@ export class EventHub {
   readonly #stops: (() => void)[];
 
   constructor(options: EventHubOptions) {
-    const { heads, read, deliveries, telemetry } = options;
+    const { deliveries } = options;
     const events = this.#events;
     this.#options = options;
     this.#flashblocks = this.#createFlashblocks();
@@ -107,17 +107,13 @@ export class EventHub {
     });
     this.#sealed = this.#createSealed(options, this.#pendingLogs);
     this.#inclusion = new TransactionInclusion({
+      ...this.#deliveryOf(options),
       awaited: this.#subscribers.awaited,
-      current: () => heads.current(),
-      read,
-      deliveries,
       delivered: this.#deliveredOf("transactionInclusion"),
-      log: telemetry.log,
     });
     const syncing = createSyncing({
+      ...this.#deliveryOf(options),
       subscribers: this.#subscribers.syncing,
-      read,
-      ...{ deliveries, events },
       delivered: this.#deliveredOf("syncing"),
     });
     this.#registerPool = createPoolEvents({
@@ -159,15 +155,19 @@ export class EventHub {
     return telemetry.metrics.delivered.series({ chain, kind });
   }
 
+  /** What all deliveries of the events of a source have in common. */
+  #deliveryOf({ heads, read }: SealedSource) {
+    const { deliveries, onMissed, telemetry } = this.#options;
+    const { log } = telemetry;
+    const current = () => heads.current();
+    return { current, read, deliveries, onMissed, log, events: this.#events, signal: this.#ending.signal };
+  }
+
   /** `pendingLogs`: those of clients that require no proofs. */
   #createSealed(source: SealedSource, pendingLogs?: PendingLogs): SealedEvents {
-    const { deliveries, onMissed, telemetry } = this.#options;
     return new SealedEvents({
-      ...{ source, pendingLogs, deliveries, onMissed, events: this.#events },
-      isProven: pendingLogs === undefined,
+      ...{ ...this.#deliveryOf(source), pendingLogs, isProven: pendingLogs === undefined },
       delivered: { newHeads: this.#deliveredOf("newHeads"), logs: this.#deliveredOf("logs") },
-      log: telemetry.log,
-      signal: this.#ending.signal,
     });
   }
 
@@ -188,30 +188,21 @@ export class EventHub {
   }
 
   #createFlashblocks(): FlashblockDelivery {
-    const { heads, read, deliveries, onMissed, telemetry } = this.#options;
     return new FlashblockDelivery({
+      ...this.#deliveryOf(this.#options),
       subscribers: this.#subscribers.flashblocks,
-      current: () => heads.current(),
-      head: () => heads.current()?.latest.number ?? 0n,
-      read,
-      ...{ deliveries, events: this.#events },
       deliveredBlocks: this.#deliveredOf("newFlashblocks"),
       deliveredTransactions: this.#deliveredOf("newFlashblockTransactions"),
-      log: telemetry.log,
-      signal: this.#ending.signal,
-      onMissed,
     });
   }
 
   #createSealedReceipts(): (change: HeadChange) => void {
-    const { heads, read, deliveries, onMissed, telemetry } = this.#options;
+    const { deliveries } = this.#options;
     const { receipts, awaited } = this.#subscribers;
     const inclusion = this.#inclusion;
     const delivered = this.#deliveredOf("transactionReceipts");
     return createSealedReceipts({
-      current: () => heads.current(),
-      read,
-      events: this.#events,
+      ...this.#deliveryOf(this.#options),
       wanted: {
         isEmpty: () => receipts.isEmpty && inclusion.isEmpty,
         has: (hash) => receipts.hasAll || awaited.has(hash),
@@ -222,9 +213,6 @@ export class EventHub {
         await deliveries.sent(delivered);
         await inclusion.sent();
       },
-      log: telemetry.log,
-      signal: this.#ending.signal,
-      onMissed,
     });
   }
 

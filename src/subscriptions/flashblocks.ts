@@ -13,7 +13,6 @@ import {
 } from "./fullTransaction.ts";
 import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
-import { createSerialQueue } from "./serialQueue.ts";
 import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
 
 /** The subscriptions to pending blocks and their transactions. */
@@ -28,8 +27,6 @@ export interface FlashblockSubscribers {
 
 export interface FlashblocksOptions extends NewBlockReadsOptions {
   readonly subscribers: FlashblockSubscribers;
-  /** Returns the newest sealed block's number. */
-  head(): bigint;
   readonly read: RpcReader;
   readonly deliveries: Deliveries;
   readonly events: EventCounter;
@@ -55,7 +52,6 @@ const isBegun = ({ kind, fromTransaction }: PendingExtension): boolean =>
 /** The delivery of `newFlashblocks` and `newFlashblockTransactions`. Each transaction is sent once. */
 export class FlashblockDelivery {
   readonly #options: FlashblocksOptions;
-  readonly #inOrder: ReturnType<typeof createSerialQueue>;
   readonly #reads: NewBlockReads;
   /** By block number. A block with an entry was published before it was sealed. */
   readonly #sent = new Map<bigint, SentTransactions>();
@@ -70,7 +66,6 @@ export class FlashblockDelivery {
 
   constructor(options: FlashblocksOptions) {
     this.#options = options;
-    this.#inOrder = createSerialQueue((err) => options.log.warn({ err }, "a sealed block could not be delivered"));
     this.#reads = new NewBlockReads(options);
   }
 
@@ -93,7 +88,11 @@ export class FlashblockDelivery {
   onNodePending(body: Body): void {
     const { number, transactions } = parseTransactions(body);
     // A node without its own pending block returns its latest block.
-    if (number === undefined || number <= this.#options.head() || Buffer.compare(body, this.#nodeBody) === 0) {
+    if (
+      number === undefined ||
+      number <= (this.#options.current()?.latest.number ?? 0n) ||
+      Buffer.compare(body, this.#nodeBody) === 0
+    ) {
       return;
     }
     this.#nodeBody = body;
@@ -154,21 +153,19 @@ export class FlashblockDelivery {
 
   #readSealed(sealed: RingBlock, event: number): void {
     const { read } = this.#options;
-    // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
-    const found = this.#reads.read(sealed, (isRefused) =>
-      readSealedTransactions(read, sealed.hash, () => this.#wantsWhole, isRefused),
-    );
-    this.#inOrder(async () => {
-      try {
-        const block = await found;
-        if (block !== undefined) {
-          this.#sendSealed(sealed, block, event);
+    this.#reads.add(
+      sealed,
+      (isRefused) => readSealedTransactions(read, sealed.hash, () => this.#wantsWhole, isRefused),
+      (block) => {
+        try {
+          if (block !== undefined) {
+            this.#sendSealed(sealed, block, event);
+          }
+        } finally {
+          this.#release(sealed);
         }
-      } finally {
-        this.#reads.end();
-        this.#release(sealed);
-      }
-    });
+      },
+    );
   }
 
   #sendSealed(sealed: RingBlock, { body, transactions }: SealedTransactions, event: number): void {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Heads, RingBlock } from "../core/heads.ts";
 import { isNodeFault, NodeError } from "../core/node.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import { createSerialQueue } from "./serialQueue.ts";
 
 export interface NewBlockReadsOptions {
   readonly current: () => Heads | undefined;
@@ -26,33 +27,46 @@ export const isRefusedRead = (error: unknown): boolean =>
 export const mayReadOtherwise = (error: unknown, isRefused: boolean): boolean =>
   isRefused || (error instanceof NodeError && error.kind === "unsupportedMethod");
 
-/** Reads what new blocks contain: at most MAX_IN_FLIGHT at a time, in the order of the calls. */
+/** Reads what new blocks contain, MAX_IN_FLIGHT at a time, and delivers it in the order of the calls. */
 export class NewBlockReads {
   readonly #options: NewBlockReadsOptions;
   readonly #waiting: (() => void)[] = [];
+  /** Runs a task after all that was added before is delivered. */
+  readonly inOrder: ReturnType<typeof createSerialQueue>;
   #inFlight = 0;
 
   constructor(options: NewBlockReadsOptions) {
     this.#options = options;
+    this.inOrder = createSerialQueue((err) => options.log.error({ err }, "a new block could not be delivered"));
   }
 
   /**
-   * Repeats a read until it succeeds. Resolves with undefined if the block is no longer canonical.
-   * After MAX_REFUSALS, `fetch` is called with true: it may read in another way, or return what it has.
-   * Call `end` when the result is delivered, so that the next block is read.
+   * Repeats a read until it succeeds, and delivers what it returns; undefined if the block is no longer canonical. After
+   * MAX_REFUSALS, `fetch` is called with true: it may read in another way, or return what it has. The read starts at once, while
+   * earlier blocks wait: blocks can arrive faster than a node responds.
    */
-  async read<T>(block: RingBlock, fetch: (isRefused: boolean) => Promise<T>): Promise<T | undefined> {
+  add<T>(
+    block: RingBlock,
+    fetch: (isRefused: boolean) => Promise<T>,
+    deliver: (content: T | undefined) => Promise<void> | void,
+  ): void {
+    const read = this.#read(block, fetch);
+    this.inOrder(async () => {
+      try {
+        await deliver(await read);
+      } finally {
+        this.#inFlight--;
+        this.#waiting.shift()?.();
+      }
+    });
+  }
+
+  async #read<T>(block: RingBlock, fetch: (isRefused: boolean) => Promise<T>): Promise<T | undefined> {
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     this.#inFlight++;
     return this.#fetch(block, fetch);
-  }
-
-  /** What the read before returned is delivered. */
-  end(): void {
-    this.#inFlight--;
-    this.#waiting.shift()?.();
   }
 
   async #fetch<T>({ number, hash }: RingBlock, fetch: (isRefused: boolean) => Promise<T>): Promise<T | undefined> {

@@ -4,7 +4,6 @@ import { isAbsent } from "../verification/jsonFields.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
-import { createSerialQueue } from "./serialQueue.ts";
 import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
 
 interface NewHeadsOptions extends NewBlockReadsOptions {
@@ -24,10 +23,9 @@ const hasSize = ({ size }: HeaderFields): boolean => !isAbsent(size);
  * After a reorganisation, the blocks of the new branch follow.
  */
 export const createNewHeads = (options: NewHeadsOptions): ((change: HeadChange) => void) => {
-  const { subscribers, read, deliveries, events, delivered, log } = options;
+  const { subscribers, read, deliveries, events, delivered } = options;
   const reads = new NewBlockReads(options);
-  const inOrder = createSerialQueue((err) => log.warn({ err }, "a new head could not be delivered"));
-  /** Heads in the queue. A later head must not overtake them. */
+  /** Heads that are read. A later head must not overtake them. */
   let waiting = 0;
 
   const send = (header: HeaderFields): void =>
@@ -40,35 +38,32 @@ export const createNewHeads = (options: NewHeadsOptions): ((change: HeadChange) 
     return header;
   };
 
-  /** Reads the header if the ring does not have it, or if the node sent it without a size. Undefined: the block is not canonical. */
-  const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields | undefined> =>
-    header === undefined
-      ? reads.read(block, () => readHeader(block)).finally(() => reads.end())
-      : hasSize(header)
-        ? header
-        : readHeader(block).catch(() => header);
+  /** Reads the header if the ring does not have it, or if the node sent it without a size. */
+  const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields> => {
+    if (header === undefined) {
+      return readHeader(block);
+    }
+    return hasSize(header) ? header : readHeader(block).catch(() => header);
+  };
 
   return ({ heads, to }) => {
-    if (subscribers.size === 0) {
-      return;
-    }
-    for (const block of to) {
+    for (const block of subscribers.size === 0 ? [] : to) {
       const header = options.headerOf(block, heads);
       if (header && hasSize(header) && waiting === 0) {
         send(header);
-      } else {
-        waiting++;
-        inOrder(async () => {
-          try {
-            const known = await complete(block, header);
-            if (known !== undefined) {
-              send(known);
-            }
-          } finally {
-            waiting--;
-          }
-        });
+        continue;
       }
+      waiting++;
+      reads.add(
+        block,
+        () => complete(block, header),
+        (known) => {
+          waiting--;
+          if (known !== undefined) {
+            send(known);
+          }
+        },
+      );
     }
   };
 };

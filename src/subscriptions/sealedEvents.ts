@@ -1,7 +1,7 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
-import type { Log } from "../telemetry/telemetry.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { FilterIndex } from "./filterIndex.ts";
+import type { NewBlockReadsOptions } from "./newBlockReads.ts";
 import { createNewHeads } from "./newHeadsSubscription.ts";
 import type { PendingLogs } from "./pendingLogs.ts";
 import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
@@ -16,8 +16,8 @@ export interface SealedSource {
   readonly read: RpcReader;
 }
 
-export interface SealedEventsOptions {
-  readonly source: SealedSource;
+export interface SealedEventsOptions extends NewBlockReadsOptions {
+  readonly read: RpcReader;
   /** Only what `read` returns is sent. The header and the bloom of a head are not: its hash may not be computed. */
   readonly isProven: boolean;
   readonly deliveries: Deliveries;
@@ -25,9 +25,6 @@ export interface SealedEventsOptions {
   readonly delivered: { readonly newHeads: Delivered; readonly logs: Delivered };
   /** They are settled by the logs of sealed blocks. */
   readonly pendingLogs?: PendingLogs | undefined;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-  onMissed(blocks: bigint): void;
 }
 
 /** Sends the headers and logs of sealed blocks: of the served chain, or what is proven of its agreed blocks. */
@@ -40,16 +37,15 @@ export class SealedEvents {
   #lastNumber: bigint | undefined;
 
   constructor(options: SealedEventsOptions) {
-    const { source, isProven, deliveries, events, delivered, pendingLogs, log, signal, onMissed } = options;
-    const reads = { current: () => source.heads.current(), read: source.read, events, log, signal, onMissed };
+    const { isProven, deliveries, delivered, pendingLogs } = options;
     this.#options = options;
-    this.#lastNumber = source.heads.current()?.latest.number;
+    this.#lastNumber = options.current()?.latest.number;
     this.#sendHeads = createNewHeads({
-      ...{ ...reads, deliveries, delivered: delivered.newHeads, subscribers: this.newHeads },
+      ...{ ...options, delivered: delivered.newHeads, subscribers: this.newHeads },
       headerOf: ({ number }, heads) => (isProven ? undefined : heads.header(number)),
     });
     this.#readLogs = createSealedLogs({
-      ...{ ...reads, trustsBloom: !isProven },
+      ...{ ...options, trustsBloom: !isProven },
       isWanted: () => this.logs.size > 0 || pendingLogs?.isWanted === true,
       onAdded: async (block) => {
         this.#sendLogs(block, false);

@@ -3,7 +3,6 @@ import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { parseLogs, type SubscribedLog } from "./filterIndex.ts";
 import { NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
-import { createSerialQueue } from "./serialQueue.ts";
 import type { EventCounter } from "./subscriber.ts";
 
 /** Reads through the cache, as for any client. Returns the JSON text of the result. `caller`: the client that pays for it. */
@@ -72,8 +71,7 @@ class LogStore {
  * Blocks are delivered in the order of the chain. No canonical block is left out.
  */
 export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChange) => void) => {
-  const { events, log } = options;
-  const inOrder = createSerialQueue((err) => log.error({ err }, "the logs of a block could not be delivered"));
+  const { events } = options;
   const store = new LogStore();
   const reads = new NewBlockReads(options);
 
@@ -99,15 +97,17 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
   return ({ from, to }) => {
     const event = events.next();
     for (const block of from.toReversed()) {
-      inOrder(() => remove(block));
+      reads.inOrder(() => remove(block));
     }
     if (!options.isWanted()) {
       return;
     }
     for (const block of to) {
-      // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
-      const text = reads.read(block, () => readLogs(block));
-      inOrder(async () => add(block, await text, event).finally(() => reads.end()));
+      reads.add(
+        block,
+        () => readLogs(block),
+        (text) => add(block, text, event),
+      );
     }
   };
 };

@@ -8,7 +8,6 @@ import { isSame } from "../verification/jsonFields.ts";
 import { readWholeBlock } from "./fullTransaction.ts";
 import { mayReadOtherwise, NewBlockReads, type NewBlockReadsOptions } from "./newBlockReads.ts";
 import type { RpcReader } from "./sealedLogs.ts";
-import { createSerialQueue } from "./serialQueue.ts";
 import type { EventCounter } from "./subscriber.ts";
 
 /** The transactions whose receipts subscriptions want. */
@@ -93,27 +92,16 @@ const readReceiptsOf = async (
  * Blocks are delivered in the order of the chain. No canonical block is left out.
  */
 export const createSealedReceipts = (options: SealedReceiptsOptions): ((change: HeadChange) => void) => {
-  const { events, read, wanted, log } = options;
-  const inOrder = createSerialQueue((err) => log.error({ err }, "the receipts of a block could not be delivered"));
+  const { events, read, wanted } = options;
   const reads = new NewBlockReads(options);
   return ({ to }) => {
     const event = events.next();
-    if (wanted.isEmpty()) {
-      return;
-    }
-    for (const block of to) {
-      // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
-      const receipts = reads.read(block, (isRefused) => readReceiptsOf(read, block.hash, wanted, isRefused));
-      inOrder(async () => {
-        try {
-          const known = await receipts;
-          if (known !== undefined) {
-            await options.onAdded({ block, ...known, event });
-          }
-        } finally {
-          reads.end();
-        }
-      });
+    for (const block of wanted.isEmpty() ? [] : to) {
+      reads.add(
+        block,
+        (isRefused) => readReceiptsOf(read, block.hash, wanted, isRefused),
+        (known) => known && options.onAdded({ block, ...known, event }),
+      );
     }
   };
 };
