@@ -8,7 +8,6 @@ import {
   EventSubscribers,
   type PoolEventsOptions,
   PROVEN_EVENTS,
-  type Registration,
   type SubscriptionKind,
   type SubscriptionRequest,
 } from "./eventSubscribers.ts";
@@ -18,7 +17,7 @@ import { PendingLogs } from "./pendingLogs.ts";
 import { SealedEvents, type SealedSource } from "./sealedEvents.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { createSealedReceipts } from "./sealedReceipts.ts";
-import { beganBefore, type Delivered, EventCounter, type Subscription } from "./subscriber.ts";
+import { beganBefore, type Delivered, EventCounter, type Registration, type Subscription } from "./subscriber.ts";
 import { TransactionInclusion } from "./transactionInclusion.ts";
 
 interface SyncingOptions {

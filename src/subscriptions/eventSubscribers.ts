@@ -7,7 +7,14 @@ import type { Deliveries } from "./deliveries.ts";
 import { FilterIndex } from "./filterIndex.ts";
 import { type InclusionOfRaw, type InclusionRequest, parseInclusion } from "./inclusionRequest.ts";
 import type { SealedEvents } from "./sealedEvents.ts";
-import { beganBefore, type Delivered, type EventCounter, type Subscription } from "./subscriber.ts";
+import {
+  beganBefore,
+  type Delivered,
+  type EventCounter,
+  type Registration,
+  registerIn,
+  type Subscription,
+} from "./subscriber.ts";
 import { parseReceiptHashes, ReceiptSubscribers } from "./transactionReceipts.ts";
 
 /** What a subscription is to. */
@@ -98,36 +105,17 @@ type ChainEventRequest = Exclude<
   { readonly kind: "newPendingTransactions" | "transactionInclusion" }
 >;
 
-/** Creates a registration in a set or an index. It never rejects a subscription. */
-const registerIn = (
-  add: (subscription: Subscription) => void,
-  remove: (subscription: Subscription) => void,
-): Registration => {
-  let own: Subscription | undefined;
-  return {
-    begin: (subscription) => {
-      own = subscription;
-      add(subscription);
-    },
-    end: () => {
-      if (own) {
-        remove(own);
-      }
-    },
-  };
-};
-
 const registerInSet = (set: Set<Subscription>): Registration =>
-  registerIn(
-    (subscription) => set.add(subscription),
-    (subscription) => set.delete(subscription),
-  );
+  registerIn((subscription) => {
+    set.add(subscription);
+    return () => set.delete(subscription);
+  });
 
 const registerInIndex = (index: FilterIndex<Subscription>, filter: LogFilter): Registration =>
-  registerIn(
-    (subscription) => index.add(filter, subscription),
-    (subscription) => index.delete(filter, subscription),
-  );
+  registerIn((subscription) => {
+    index.add(filter, subscription);
+    return () => index.delete(filter, subscription);
+  });
 
 /** The events that can be proven: those of sealed blocks. */
 export const PROVEN_EVENTS: ReadonlySet<unknown> = new Set<SubscriptionKind>(["newHeads", "logs"]);
@@ -176,28 +164,16 @@ export class EventSubscribers {
       case "pendingLogs":
         return this.#registerPendingLogs(request.filter);
       case "transactionReceipts":
-        return this.#registerReceipts(request.hashes);
+        return registerIn((subscription) => this.receipts.add(request.hashes, subscription));
     }
   }
 
-  #registerReceipts(hashes: readonly Hash[]): Registration {
-    let end: (() => void) | undefined;
-    return {
-      begin: (subscription) => {
-        end = this.receipts.add(hashes, subscription);
-      },
-      end: () => end?.(),
-    };
-  }
-
   #registerPendingLogs(filter: LogFilter): Registration {
-    return registerIn(
-      (subscription) => {
-        this.#newestPendingLogs = subscription.since;
-        this.pendingLogs.add(filter, subscription);
-      },
-      (subscription) => this.pendingLogs.delete(filter, subscription),
-    );
+    return registerIn((subscription) => {
+      this.#newestPendingLogs = subscription.since;
+      this.pendingLogs.add(filter, subscription);
+      return () => this.pendingLogs.delete(filter, subscription);
+    });
   }
 }
 
@@ -207,12 +183,6 @@ export interface PoolEventsOptions {
   readonly deliveries: Deliveries;
   readonly events: EventCounter;
   readonly delivered: Delivered;
-}
-
-/** A registration for events. It is made before the client gets its subscription id. */
-export interface Registration {
-  begin(subscription: Subscription): void;
-  end(): void;
 }
 
 interface PoolListener {
@@ -264,16 +234,11 @@ export const createPoolEvents = ({
       release(isFull, listener);
       throw error;
     }
-    let own: Subscription | undefined;
+    const { begin, end } = registerInSet(listener.subscribers);
     return {
-      begin: (subscription) => {
-        own = subscription;
-        listener.subscribers.add(subscription);
-      },
+      begin,
       end: () => {
-        if (own) {
-          listener.subscribers.delete(own);
-        }
+        end();
         if (release(isFull, listener)) {
           stop();
         }

@@ -20,6 +20,23 @@ export const createSubscription = (subscriber: Subscriber): Omit<Subscription, "
   return { id, idBytes: Buffer.from(id, "latin1"), subscriber };
 };
 
+/** A registration for events. It is made before the client gets its subscription id. */
+export interface Registration {
+  begin(subscription: Subscription): void;
+  end(): void;
+}
+
+/** Creates a registration that never rejects a subscription. `begin` returns the function that ends it. */
+export const registerIn = (begin: (subscription: Subscription) => () => void): Registration => {
+  let end: (() => void) | undefined;
+  return {
+    begin: (subscription) => {
+      end = begin(subscription);
+    },
+    end: () => end?.(),
+  };
+};
+
 /** Returns those subscriptions that began before the event, one by one. Some may end before they are asked for. */
 export const beganBefore = function* (event: number, subscriptions: Iterable<Subscription>): Generator<Subscription> {
   for (const subscription of subscriptions) {

@@ -6,13 +6,8 @@ import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import { CODES, invalidParams, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import { EventHub, type EventHubOptions } from "./eventHub.ts";
-import {
-  type ParsedSubscription,
-  parseSubscription,
-  type Registration,
-  type SubscriptionRequest,
-} from "./eventSubscribers.ts";
-import { createSubscription } from "./subscriber.ts";
+import { type ParsedSubscription, parseSubscription, type SubscriptionRequest } from "./eventSubscribers.ts";
+import { createSubscription, type Registration } from "./subscriber.ts";
 
 /** Objects of a subscription in memory. Measured: 3,100 bytes, and 4,600 with one address. */
 const SUBSCRIPTION_BYTES = 4_096;

@@ -7,11 +7,10 @@ import { members } from "../json/members.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import type { AwaitedTransactions, Awaiting } from "./awaitedTransactions.ts";
 import type { Deliveries } from "./deliveries.ts";
-import type { Registration } from "./eventSubscribers.ts";
 import type { InclusionRequest } from "./inclusionRequest.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import type { SealedBlockReceipts } from "./sealedReceipts.ts";
-import { createNotification, type Delivered, type Notification } from "./subscriber.ts";
+import { createNotification, type Delivered, type Notification, type Registration, registerIn } from "./subscriber.ts";
 
 /** `preconfirmed` is not in EIP-8072: the transaction is in the pending block of the feed. */
 type InclusionStatus = "preconfirmed" | "included" | "reorged" | "finalized";
@@ -113,23 +112,13 @@ export class TransactionInclusion {
     return this.#waiting.size === 0;
   }
 
-  /** It never rejects a subscription. */
   register(request: InclusionRequest, caller: Caller): Registration {
-    let own: Watch | undefined;
-    return {
-      begin: (subscription) => {
-        own = {
-          ...{ ...request, caller },
-          ...{ subscription, preconfirmed: undefined, included: undefined, lookups: LOOKUPS, isFinalizing: false },
-        };
-        this.#add(own);
-      },
-      end: () => {
-        if (own) {
-          this.#remove(own);
-        }
-      },
-    };
+    return registerIn((subscription) => {
+      const told = { preconfirmed: undefined, included: undefined };
+      const watch: Watch = { ...request, ...told, caller, subscription, lookups: LOOKUPS, isFinalizing: false };
+      this.#add(watch);
+      return () => this.#remove(watch);
+    });
   }
 
   onPending({ view, extended, abandoned }: PendingChange): void {
