@@ -1,6 +1,6 @@
 import type { MeasuredChain } from "./metricFactory.ts";
 import type { Gauge } from "./promClient.ts";
-import { isChainGauge } from "./promClient.ts";
+import { ChainGauge } from "./promClient.ts";
 import type { Metrics, Telemetry } from "./telemetry.ts";
 
 type LabelValues = Readonly<Record<string, string | number>>;
@@ -13,7 +13,7 @@ interface HeldValue {
 const keyOf = (labels: LabelValues): string => JSON.stringify(Object.entries(labels).toSorted());
 
 /** The values that one chain gives to one gauge. They are in the gauge only while they are shown. */
-class ChainGauge {
+class ShownGauge {
   readonly #gauge: Gauge;
   readonly #values = new Map<string, HeldValue>();
   #isShown = false;
@@ -71,15 +71,15 @@ export class ChainTelemetry {
   /** The telemetry of the process, with gauges of this chain. */
   readonly telemetry: Telemetry;
   readonly #measured: MeasuredChain;
-  readonly #gauges: readonly ChainGauge[];
+  readonly #gauges: readonly ShownGauge[];
 
   constructor(telemetry: Telemetry, measured: MeasuredChain) {
-    const gauges: ChainGauge[] = [];
+    const gauges: ShownGauge[] = [];
     const ofChain = (metric: Metrics[keyof Metrics]): unknown => {
-      if (!isChainGauge(metric)) {
+      if (!(metric instanceof ChainGauge)) {
         return metric;
       }
-      const gauge = new ChainGauge(metric);
+      const gauge = new ShownGauge(metric);
       gauges.push(gauge);
       return gauge;
     };

@@ -1,5 +1,5 @@
-import { Counter, Gauge, type Histogram, type Registry } from "./promClient.ts";
-import { CounterSeries, HistogramSeries, SeriesOfMetric, SummableHistogram } from "./summedSeries.ts";
+import { ChainGauge, Counter, Gauge, type Histogram, type Registry } from "./promClient.ts";
+import { type CounterSeries, type HistogramSeries, SeriesOfCounter, SummedHistogram } from "./summedSeries.ts";
 
 /** Histogram buckets for durations, in seconds. */
 export const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -104,14 +104,14 @@ export class MetricFactory {
   }
 
   counter<const L extends Labels>(name: string, help: string, labels: L): LabelledCounter<L> {
-    const series = new SeriesOfMetric((values) => new CounterSeries(metric, values));
+    const series = new SeriesOfCounter();
     const metric: Counter = new Counter({
       ...this.#describe(name, help),
       labelNames: Object.keys(labels),
       collect: () => series.flush(),
     });
     this.#declare(labels, (values) => metric.inc(values, 0));
-    return Object.assign(metric, { series: (values: ValuesOf<L>) => series.get(values) });
+    return Object.assign(metric, { series: (values: ValuesOf<L>) => series.get(metric, values) });
   }
 
   /** Declares a counter without labels. */
@@ -120,19 +120,20 @@ export class MetricFactory {
   }
 
   histogram<const L extends Labels>(name: string, help: string, buckets: number[], labels: L): LabelledHistogram<L> {
-    const metric = this.#summable(name, help, buckets, Object.keys(labels));
-    this.#declare(labels, (values) => metric.zero(values));
+    const description = { ...this.#describe(name, help), labelNames: Object.keys(labels) };
+    const metric = new SummedHistogram(description, buckets);
+    this.#declare(labels, (values) => metric.series(values));
     return metric;
   }
 
   /** Declares a gauge that has no series until it is set. */
   gauge<const L extends Labels>(name: string, help: string, labels: L): LabelledGauge<L> {
-    return new Gauge({ ...this.#describe(name, help), labelNames: Object.keys(labels) });
+    return this.#gauge(name, help, labels);
   }
 
   /** Declares a gauge that begins at 0 for all its label values. */
   gaugeFromZero<const L extends Labels>(name: string, help: string, labels: L): LabelledGauge<L> {
-    const metric = new Gauge({ ...this.#describe(name, help), labelNames: Object.keys(labels) });
+    const metric = this.#gauge(name, help, labels);
     this.#declare(labels, (values) => metric.inc(values, 0));
     return metric;
   }
@@ -186,15 +187,9 @@ export class MetricFactory {
     }
   }
 
-  #summable(name: string, help: string, buckets: number[], labelNames: string[]) {
-    const series = new SeriesOfMetric((values) => new HistogramSeries(metric, values, buckets));
-    const metric: SummableHistogram = new SummableHistogram({
-      ...this.#describe(name, help),
-      labelNames,
-      buckets,
-      collect: () => series.flush(),
-    });
-    return Object.assign(metric, { series: (values: Readonly<Record<string, LabelValue>>) => series.get(values) });
+  #gauge(name: string, help: string, labels: Labels): Gauge {
+    const description = { ...this.#describe(name, help), labelNames: Object.keys(labels) };
+    return "chain" in labels ? new ChainGauge(description) : new Gauge(description);
   }
 
   #describe(name: string, help: string) {

@@ -14,12 +14,8 @@ export type Counter = PromClient.Counter;
 export type Gauge = PromClient.Gauge;
 export type Histogram = PromClient.Histogram;
 
-/** Whether a metric is a gauge of each chain. prom-client's types lack the names of labels. */
-export const isChainGauge = (metric: unknown): metric is Gauge =>
-  metric instanceof Gauge &&
-  "labelNames" in metric &&
-  Array.isArray(metric.labelNames) &&
-  metric.labelNames.includes("chain");
+/** A gauge with a series for each chain. */
+export class ChainGauge extends Gauge {}
 
 /** Removes the series of a chain or node that is no longer served. Otherwise they stay in dashboards and alerts. */
 export const removeMetricSeries = async (registry: Registry, chain: string, node?: string): Promise<void> => {

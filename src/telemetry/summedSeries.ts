@@ -1,39 +1,6 @@
-import { type Counter, Histogram } from "./promClient.ts";
+import { Counter, Histogram, type Registry } from "./promClient.ts";
 
 type LabelValues = Readonly<Record<string, string | number>>;
-
-/** The fields that prom-client stores for one series of a histogram. */
-interface StoredSeries {
-  readonly labels: LabelValues;
-  /** Observations by the upper bound of their bucket. */
-  readonly bucketValues: Record<number, number>;
-  sum: number;
-  count: number;
-}
-
-/** A histogram that accepts many observations at once. */
-export class SummableHistogram extends Histogram {
-  /** A field of prom-client that its types lack. */
-  declare private readonly hashMap: Readonly<Record<string, StoredSeries>>;
-
-  /** Returns the stored series of these labels. It begins at 0. */
-  seriesOf(labels: LabelValues): StoredSeries {
-    const find = (): StoredSeries | undefined => {
-      const names = Object.keys(labels);
-      return Object.values(this.hashMap).find((each) => names.every((name) => each.labels[name] === labels[name]));
-    };
-    const existing = find();
-    if (existing !== undefined) {
-      return existing;
-    }
-    this.zero(labels);
-    const created = find();
-    if (created === undefined) {
-      throw new Error("prom-client does not store the series of a histogram in hashMap");
-    }
-    return created;
-  }
-}
 
 /** One series of a counter. Increments are summed in a number, and copied to the counter before each scrape. */
 export class CounterSeries {
@@ -60,17 +27,15 @@ export class CounterSeries {
   }
 }
 
-/** One series of a histogram. Observations are counted in an array, and copied to the histogram before each scrape. */
+/** The observations of one series of a histogram. */
 export class HistogramSeries {
-  readonly #histogram: SummableHistogram;
   readonly #labels: LabelValues;
   readonly #bounds: readonly number[];
   /** Observations by bucket. The last element is for values above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 
-  constructor(histogram: SummableHistogram, labels: LabelValues, bounds: readonly number[]) {
-    this.#histogram = histogram;
+  constructor(labels: LabelValues, bounds: readonly number[]) {
     this.#labels = labels;
     this.#bounds = bounds;
     this.#counts = new Float64Array(bounds.length + 1);
@@ -86,45 +51,90 @@ export class HistogramSeries {
     this.#sum += value;
   }
 
-  /** Copies the observations to the histogram. */
-  flush(): void {
-    if (!this.#counts.some((count) => count > 0)) {
-      return;
-    }
-    const stored = this.#histogram.seriesOf(this.#labels);
-    for (const [bucket, count] of this.#counts.entries()) {
-      const bound = this.#bounds[bucket];
-      if (bound !== undefined) {
-        stored.bucketValues[bound] = (stored.bucketValues[bound] ?? 0) + count;
-      }
-      stored.count += count;
-    }
-    stored.sum += this.#sum;
-    this.#counts.fill(0);
-    this.#sum = 0;
+  /** Returns the values of a scrape. A bucket counts the values up to its bound. */
+  values(name: string) {
+    const labels = this.#labels;
+    let count = 0;
+    const buckets = [...this.#counts].map((own, bucket) => {
+      count += own;
+      return { metricName: `${name}_bucket`, labels: { le: this.#bounds[bucket] ?? "+Inf", ...labels }, value: count };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels, value: this.#sum },
+      { metricName: `${name}_count`, labels, value: count },
+    ];
   }
 }
 
-/** The series of one metric, each created once. */
-export class SeriesOfMetric<S extends { flush(): void }> {
-  readonly #byLabels = new Map<string, S>();
-  readonly #create: (labels: LabelValues) => S;
+interface HistogramDescription {
+  readonly name: string;
+  readonly help: string;
+  readonly registers: Registry[];
+  readonly labelNames: string[];
+}
 
-  constructor(create: (labels: LabelValues) => S) {
-    this.#create = create;
+/**
+ * A histogram whose series are arrays: prom-client's own finds a series by its labels at each observation. A registry reads a metric
+ * by its method `get` alone.
+ */
+export class SummedHistogram extends Counter {
+  readonly #description: HistogramDescription;
+  readonly #bounds: readonly number[];
+  readonly #series = new Map<string, HistogramSeries>();
+  /** The form of a histogram in a scrape. It is registered nowhere. */
+  readonly #form: Histogram;
+
+  constructor(description: HistogramDescription, bounds: readonly number[]) {
+    super(description);
+    this.#description = description;
+    this.#bounds = bounds;
+    this.#form = new Histogram({ ...description, registers: [] });
   }
 
-  get(labels: LabelValues): S {
+  /** Returns one series. It begins at 0. */
+  series(labels: LabelValues): HistogramSeries {
+    const key = this.#keyOf(labels);
+    const series = this.#series.get(key) ?? new HistogramSeries(labels, this.#bounds);
+    this.#series.set(key, series);
+    return series;
+  }
+
+  observe(labels: LabelValues, value: number): void {
+    this.series(labels).observe(value);
+  }
+
+  override remove(labels: Partial<LabelValues> | string = {}): void {
+    if (typeof labels === "object") {
+      this.#series.delete(this.#keyOf(labels));
+    }
+  }
+
+  override async get(): ReturnType<Histogram["get"]> {
+    const values = [...this.#series.values()].flatMap((series) => series.values(this.#description.name));
+    return { ...(await this.#form.get()), values };
+  }
+
+  #keyOf(labels: Partial<LabelValues>): string {
+    return JSON.stringify(this.#description.labelNames.map((name) => labels[name]));
+  }
+}
+
+/** The series of one counter, each created once. */
+export class SeriesOfCounter {
+  readonly #byLabels = new Map<string, CounterSeries>();
+
+  get(counter: Counter, labels: LabelValues): CounterSeries {
     const key = JSON.stringify(labels);
     let series = this.#byLabels.get(key);
     if (series === undefined) {
-      series = this.#create(labels);
+      series = new CounterSeries(counter, labels);
       this.#byLabels.set(key, series);
     }
     return series;
   }
 
-  /** Copies all sums to the metric. */
+  /** Copies all sums to the counter. */
   flush(): void {
     for (const series of this.#byLabels.values()) {
       series.flush();
