@@ -119,9 +119,8 @@ class RunningForebay implements Forebay {
     this.#shared = shared;
     this.#payments = payments;
     this.#usages = shared.usages;
-    const { topKeys } = config.usage;
     this.#usages.budgets.configure(configuredBudgets(config));
-    this.#usageDays = new UsageDays({ ledger: this.#usages, store: usageStoreOf(shared), topKeys });
+    this.#usageDays = new UsageDays(this.#usages, usageStoreOf(shared));
     this.#budgetReports = new BudgetReports(this.#usages.budgets, telemetry);
     this.#access = new AccessControl(config, telemetry, { usages: this.#usages, payments });
     this.#chains = new Chains({

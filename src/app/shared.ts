@@ -12,6 +12,7 @@ import { EvmThreads } from "../runs/evmThreads.ts";
 import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import { DataStorage } from "../storage/dataStorage.ts";
 import { Deliveries } from "../subscriptions/deliveries.ts";
+import { MemoryUsage } from "../telemetry/memoryUsage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { VerifyThreads } from "../verification/verifyThreads.ts";
@@ -57,13 +58,9 @@ const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"],
 
 export type ProcessParts = Omit<Shared, "onWrongChain">;
 
-/** Returns where the usage of days is kept: in Redis, or else in the data folder. Undefined without both. */
-export const usageStoreOf = ({ redis, storage }: Pick<ProcessParts, "redis" | "storage">): UsageStore | undefined => {
-  if (redis !== undefined) {
-    return new RedisUsage(redis.run);
-  }
-  return storage?.usage;
-};
+/** Returns where the usage of days is kept: in Redis, or else in the data folder, or else in memory. */
+export const usageStoreOf = ({ redis, storage, usage }: Pick<Shared, "redis" | "storage" | "usage">): UsageStore =>
+  redis === undefined ? (storage?.usage ?? new MemoryUsage(usage.topKeys)) : new RedisUsage(redis.run);
 
 /** Whether entries are stored in the data folder. */
 const storesEntries = ({ server: { dataDir }, cache: { disk, redis } }: Config): boolean =>

@@ -1,10 +1,35 @@
-/** A sum of one day: a field, and its amounts in an order that the writer knows. Fields of keys begin with `KEY_FIELD`. */
-export type UsageRow = readonly [field: string, amounts: readonly number[]];
+/** The amounts that are counted for each row. */
+export const AMOUNTS = [
+  ...(["calls", "errors", "savedCalls", "units", "savedUnits"] as const),
+  ...(["receivedBytes", "sentBytes", "spentUnits"] as const),
+] as const;
 
-/** Fields with this prefix are limited to `MAX_KEYS_A_DAY`. The amounts of further ones are added to `OTHER_FIELD`. */
-export const KEY_FIELD = "key:";
-export const OTHER_FIELD = `${KEY_FIELD}other`;
-export const MAX_KEYS_A_DAY = 10_000;
+export type Amounts = Readonly<Record<(typeof AMOUNTS)[number], number>>;
+
+export const NO_AMOUNTS: Amounts = {
+  ...{ calls: 0, errors: 0, savedCalls: 0, units: 0, savedUnits: 0 },
+  ...{ receivedBytes: 0, sentBytes: 0, spentUnits: 0 },
+};
+
+export const addAmounts = (one: Amounts, other: Amounts): Amounts => ({
+  calls: one.calls + other.calls,
+  errors: one.errors + other.errors,
+  savedCalls: one.savedCalls + other.savedCalls,
+  units: one.units + other.units,
+  savedUnits: one.savedUnits + other.savedUnits,
+  receivedBytes: one.receivedBytes + other.receivedBytes,
+  sentBytes: one.sentBytes + other.sentBytes,
+  spentUnits: one.spentUnits + other.spentUnits,
+});
+
+/** The amounts of a key, or of a row beside the keys. */
+export type UsageRow = readonly [row: string, amounts: Amounts];
+
+/** Whether the row is of a key. No name of a key has a space, and the name of each other row has one. */
+export const isKeyRow = (row: string): boolean => !row.includes(" ");
+
+/** The row of keys that are not counted one by one. */
+export const OTHER_KEY = "other";
 /** Days of which usage is kept, today included. */
 export const USAGE_DAYS = 35;
 
@@ -31,16 +56,16 @@ export interface UsageBatch {
 
 /** What all processes have counted on one day. */
 export interface StoredUsage {
-  /** The earliest `sinceMs`. */
+  /** The earliest `sinceMs`, or that of the first batch. */
   readonly sinceMs: number;
   readonly rows: readonly UsageRow[];
 }
 
 /** Keeps the usage of `USAGE_DAYS` days. */
 export interface UsageStore {
-  readonly name: "redis" | "folder";
-  /** Adds all rows, or none. Rejects if that is unknown. */
-  add(batch: UsageBatch): Promise<void>;
-  /** Returns all rows, or those of `fields`. Undefined if nothing was counted on the day. Rejects if the store cannot be read. */
-  read(day: string, fields?: readonly string[]): Promise<StoredUsage | undefined>;
+  readonly name: "redis" | "folder" | "memory";
+  /** Adds all rows, or none. Returns the units that each row has then, in order. Rejects if that is unknown. */
+  add(batch: UsageBatch): Promise<readonly number[]>;
+  /** Returns all rows. Undefined if nothing was counted on the day. Rejects if the store cannot be read. */
+  read(day: string): Promise<StoredUsage | undefined>;
 }

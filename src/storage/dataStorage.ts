@@ -178,12 +178,11 @@ export class DataStorage {
     name: "folder",
     add: async (batch) => {
       if (performance.now() >= this.#writesPausedUntilMs) {
-        await this.#require((channel) => channel.call("addUsage", batch));
-        return;
+        return (await this.#require((channel) => channel.call("addUsage", batch))).value;
       }
       throw new Error("nothing can be written to the data folder");
     },
-    read: async (day, fields) => (await this.#require((channel) => channel.call("usage", { day, fields }))).value,
+    read: async (day) => (await this.#require((channel) => channel.call("usage", day))).value,
   };
 
   /** Releases the folder after the writes that were sent. */

@@ -28,7 +28,7 @@ export interface StorageSize {
 }
 
 /** Increased when tables or values change their form. A database of another version is dropped. */
-const SCHEMA_VERSION = 3;
+const SCHEMA_VERSION = 4;
 /** "fbay". It tells other programs what the file is. */
 const APPLICATION_ID = 0x66626179;
 
@@ -265,15 +265,15 @@ export class EntryDatabase {
     }
   }
 
-  /** Adds amounts to those of a day. */
-  addUsage(batch: UsageBatch): void {
+  /** Adds amounts to those of a day. Returns the units of each row. */
+  addUsage(batch: UsageBatch): readonly number[] {
     this.#checkFiles();
-    this.#usage.add(batch);
+    return this.#usage.add(batch);
   }
 
-  /** Returns the amounts of a day, or those of `fields`; undefined if it has none. */
-  usage(day: string, fields?: readonly string[]): StoredUsage | undefined {
-    return this.#usage.read(day, fields);
+  /** Returns the amounts of a day; undefined if it has none. */
+  usage(day: string): StoredUsage | undefined {
+    return this.#usage.read(day);
   }
 
   /** Two snapshots take turns, so that their rows are replaced instead of removed. */

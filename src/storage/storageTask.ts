@@ -43,13 +43,10 @@ export type StorageFunctions = {
   readonly setChunk: (body: SnapshotChunk) => StorageOutcome<null>;
   /** Replaces the newest complete snapshot by the chunks that were written. */
   readonly endSnapshot: (body: { readonly name: string; readonly chunks: number }) => StorageOutcome<null>;
-  /** Adds the usage of a day. A batch that was added is not added again. */
-  readonly addUsage: (batch: UsageBatch) => StorageOutcome<null>;
-  /** Returns the usage of a day, or that of `fields`; undefined if nothing was counted. */
-  readonly usage: (body: {
-    readonly day: string;
-    readonly fields: readonly string[] | undefined;
-  }) => StorageOutcome<StoredUsage | undefined>;
+  /** Adds the usage of a day, and returns the units of each row. A batch that was added is not added again. */
+  readonly addUsage: (batch: UsageBatch) => StorageOutcome<readonly number[]>;
+  /** Returns the usage of a day; undefined if nothing was counted. */
+  readonly usage: (day: string) => StorageOutcome<StoredUsage | undefined>;
   /** Closes the folder, so that another process can use it. */
   readonly close: (body: null) => StorageOutcome<null>;
 };
@@ -114,11 +111,8 @@ class OpenDatabase {
     return outcome;
   }
 
-  addUsage(batch: UsageBatch): StorageOutcome<null> {
-    const outcome = this.run((database) => {
-      database.addUsage(batch);
-      return null;
-    });
+  addUsage(batch: UsageBatch): StorageOutcome<readonly number[]> {
+    const outcome = this.run((database) => database.addUsage(batch));
     void this.#evict();
     return outcome;
   }
@@ -195,7 +189,7 @@ export const storageTask: ThreadTask = (port) => {
         return null;
       }),
     addUsage: (batch) => open.addUsage(batch),
-    usage: ({ day, fields }) => open.run((database) => database.usage(day, fields)),
+    usage: (day) => open.run((database) => database.usage(day)),
     close: () => open.close(),
   });
 };

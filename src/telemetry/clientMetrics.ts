@@ -1,3 +1,4 @@
+import { OTHER_KEY } from "../core/usageStore.ts";
 import { CHAIN, METHOD, type MetricFactory, SECONDS } from "./metricFactory.ts";
 
 /**
@@ -88,9 +89,6 @@ export const requestMetrics = (metrics: MetricFactory) => {
     ),
   };
 };
-
-/** The key of the sum of all keys that are not listed. */
-export const OTHER_KEY = "other";
 
 /** A key by its name, for the keys that cost most. The others are summed. */
 const KEY = { key: { first: [OTHER_KEY] } };

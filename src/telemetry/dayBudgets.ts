@@ -11,6 +11,8 @@ export interface ConfiguredBudget {
 
 /** The units of one budget since the start, of all days. */
 interface BudgetRow {
+  /** Its name. */
+  readonly key: string;
   readonly units: number;
   countCall(units: number, isError: boolean, isSaved: boolean): void;
 }
@@ -34,6 +36,11 @@ export class DayBudget {
     this.#nowMs = nowMs;
     this.#day = this.#today;
     this.#mark = row.units;
+  }
+
+  /** The name of its row in the ledger. */
+  get row(): string {
+    return this.#row.key;
   }
 
   /** Counts a call to a node. */
@@ -138,19 +145,17 @@ export class DayBudgets {
     return [...this.#budgets.values()];
   }
 
-  get names(): readonly string[] {
-    return [...this.#budgets.keys()];
+  /** The names of their rows in the ledger. */
+  get rows(): readonly string[] {
+    return this.all.map(({ budget }) => budget.row);
   }
 
-  /**
-   * Call it before the amounts of this process are sent. Returns the function that takes what all have spent, by name, after they
-   * were received.
-   */
-  mark(): (spentByAll: ReadonlyMap<string, number>) => void {
-    const marks = this.all.map(({ name, budget }) => [name, budget.mark()] as const);
-    return (spentByAll) => {
-      for (const [name, take] of marks) {
-        take(spentByAll.get(name) ?? 0);
+  /** Call it before the amounts of this process are stored. Returns the function that takes the units of the rows after that. */
+  mark(): (unitsOfRows: ReadonlyMap<string, number>) => void {
+    const marks = this.all.map(({ budget }) => [budget.row, budget.mark()] as const);
+    return (unitsOfRows) => {
+      for (const [row, take] of marks) {
+        take(unitsOfRows.get(row) ?? 0);
       }
     };
   }

@@ -1,18 +1,18 @@
 import type { Caller, CallUsage } from "../core/context.ts";
-import { OTHER_KEY } from "./clientMetrics.ts";
+import {
+  AMOUNTS,
+  type Amounts,
+  addAmounts,
+  isKeyRow,
+  NO_AMOUNTS,
+  OTHER_KEY,
+  type UsageRow,
+} from "../core/usageStore.ts";
 import { DayBudgets } from "./dayBudgets.ts";
 import type { Metrics } from "./telemetry.ts";
 
 /** The amounts of each key that are metrics too. */
 const SERIES = ["calls", "units", "savedUnits"] as const;
-
-/** The amounts that are counted for each key. Stores keep them in this order. */
-export const AMOUNTS = [
-  ...(["calls", "errors", "savedCalls", "units", "savedUnits"] as const),
-  ...(["receivedBytes", "sentBytes", "spentUnits"] as const),
-] as const;
-
-export type Amounts = Readonly<Record<(typeof AMOUNTS)[number], number>>;
 
 /** The amounts of one key since the start. Plain numbers, because every cache hit changes them. */
 export class KeyUsage implements CallUsage, Amounts {
@@ -71,9 +71,6 @@ export interface UsageLedgerOptions {
   readonly nowMs?: () => number;
 }
 
-/** Amounts of one key since they were last taken. */
-export type UsageChange = Amounts & { readonly key: string };
-
 /** Keys that are counted one by one. Any further key counts as `other`: tokens can name any number of subjects. */
 const MAX_KEYS = 10_000;
 
@@ -92,24 +89,12 @@ const classOf = (address: string): "loopback" | "private" | "public" => {
     : "public";
 };
 
-/** Whether the row is of a key, and not one beside them. */
-export const isOfKey = ({ key }: { readonly key: string }): boolean =>
-  ![ADDRESSES, NODES, BUDGETS].some((kind) => key.startsWith(kind));
+const isOfKey = ({ key }: KeyUsage): boolean => isKeyRow(key);
 
-/** Returns the name of the row of a budget. */
-export const budgetRow = (name: string): string => BUDGETS + name;
+/** Sorts what costs most first. */
+export const byUnits = (a: Amounts, b: Amounts): number => b.units - a.units || b.calls - a.calls;
 
-const byUnits = (a: Amounts, b: Amounts): number => b.units - a.units || b.calls - a.calls;
-
-const sumOf = (list: readonly Amounts[]): Amounts => {
-  const sum = new KeyUsage(OTHER_KEY);
-  for (const usage of list) {
-    for (const amount of AMOUNTS) {
-      sum[amount] += usage[amount];
-    }
-  }
-  return sum;
-};
+const sumOf = (list: readonly Amounts[]): Amounts => list.reduce(addAmounts, NO_AMOUNTS);
 
 const formatAmounts = ({ calls, errors, savedCalls, units, savedUnits, spentUnits, ...bytes }: Amounts) => ({
   ...{ calls, errors, savedCalls, units, savedUnits, spentUnits },
@@ -124,14 +109,6 @@ const removeSeries = (keyAmounts: Metrics["keyAmounts"], { key }: KeyUsage): voi
   for (const amount of SERIES) {
     keyAmounts[amount].remove({ key });
   }
-};
-
-const changeSince = (usage: KeyUsage, before: Amounts | undefined): UsageChange => {
-  const change = new KeyUsage(usage.key);
-  for (const amount of AMOUNTS) {
-    change[amount] = usage[amount] - (before?.[amount] ?? 0);
-  }
-  return { ...change };
 };
 
 /** The usage of all keys. The metrics have a series for those that cost most, and the sum of the others. */
@@ -150,7 +127,7 @@ export class UsageLedger {
   constructor(options: UsageLedgerOptions) {
     this.#options = options;
     const { metrics, nowMs = Date.now } = options;
-    this.budgets = new DayBudgets({ rowOf: (name) => this.#row(budgetRow(name)), nowMs });
+    this.budgets = new DayBudgets({ rowOf: (name) => this.#row(BUDGETS + name), nowMs });
     metrics?.beforeScrape.add(() => this.#addToMetrics(metrics));
   }
 
@@ -218,36 +195,31 @@ export class UsageLedger {
       });
   }
 
-  /** Returns the amounts since the last call, for another ledger. */
-  takeChanges(): readonly UsageChange[] {
-    const changes: UsageChange[] = [];
+  /** Returns the amounts of each changed row since the last call. */
+  takeChanges(): readonly UsageRow[] {
+    const changes: UsageRow[] = [];
     for (const usage of this.#usages.values()) {
-      const before = this.#taken.get(usage);
-      if (before === undefined || AMOUNTS.some((amount) => usage[amount] !== before[amount])) {
-        changes.push(changeSince(usage, before));
+      const before = this.#taken.get(usage) ?? NO_AMOUNTS;
+      if (AMOUNTS.some((amount) => usage[amount] !== before[amount])) {
+        const change = { ...NO_AMOUNTS };
+        for (const amount of AMOUNTS) {
+          change[amount] = usage[amount] - before[amount];
+        }
+        changes.push([usage.key, change]);
         this.#taken.set(usage, { ...usage });
       }
     }
     return changes;
   }
 
-  /** Adds the amounts of another ledger. */
-  add(changes: readonly UsageChange[]): void {
-    for (const change of changes) {
-      const usage = isOfKey(change) ? this.of(change.key) : this.#row(change.key);
+  /** Adds the amounts of rows. */
+  add(rows: readonly UsageRow[]): void {
+    for (const [row, amounts] of rows) {
+      const usage = isKeyRow(row) ? this.of(row) : this.#row(row);
       for (const amount of AMOUNTS) {
-        usage[amount] += change[amount];
+        usage[amount] += amounts[amount];
       }
     }
-  }
-
-  /** Returns a ledger with the `top` keys that cost most, and the others as one key. */
-  reducedTo(top: number): UsageLedger {
-    const reduced = new UsageLedger({ topKeys: top, metrics: undefined });
-    const sorted = [...this.#usages.values()].sort((a, b) => Number(isOfKey(a)) - Number(isOfKey(b)) || byUnits(a, b));
-    const kept = sorted.length - Math.max(0, sorted.filter(isOfKey).length - top);
-    reduced.add(sorted.map((usage, index) => ({ ...usage, key: index < kept ? usage.key : OTHER_KEY })));
-    return reduced;
   }
 
   /** Formats the usage as JSON, with further members. */
