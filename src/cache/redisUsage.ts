@@ -16,8 +16,8 @@ const DAY_SECONDS = 86_400;
 const SINCE = "since";
 
 /**
- * A day is a hash with a field for each amount of a row, one for the newest batch of each run, and the time of the first. A batch
- * that was sent before adds nothing. Returns the values of the fields. A key of another type has no amounts.
+ * A day is a hash. Its fields are the amounts of rows, the newest batch of each run, and the time of the first batch. A batch that
+ * was sent before adds nothing. Returns the values of the amounts. A key of another type has none.
  */
 const ADD = `local key, run, number = KEYS[1], ARGV[1], ARGV[2]
 if redis.call('TYPE', key).ok ~= 'hash' then
