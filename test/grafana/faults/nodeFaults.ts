@@ -188,7 +188,7 @@ export const NODE_FAULTS: Readonly<Record<string, AlertFault>> = {
     },
   },
   "two origins disagree on a balance": {
-    alerts: ["ForebayNodesDisagree"],
+    alerts: ["ForebayNodesDisagree", "ForebayStateDifference"],
     start: (t) => startDisagreement(t),
   },
   "a node is behind": {

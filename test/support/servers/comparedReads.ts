@@ -31,6 +31,8 @@ export interface ReadTally {
   skipped: number;
   /** Messages of reads that failed only on the service. */
   readonly errors: string[];
+  /** The number of differences, of which some are kept. */
+  wrong: number;
   readonly differences: object[];
 }
 
@@ -76,7 +78,7 @@ export const callAtOneBlock = async (
 
 /** Sends random reads to a service, and compares each result with the true one at the same hash. */
 export class ComparedReads<Read> {
-  readonly tally: ReadTally = { comparisons: 0, repeated: 0, skipped: 0, errors: [], differences: [] };
+  readonly tally: ReadTally = { comparisons: 0, repeated: 0, skipped: 0, errors: [], wrong: 0, differences: [] };
   readonly #chain: StandInChain;
   readonly #url: string;
   readonly #kind: ReadKind<Read>;
@@ -122,7 +124,7 @@ export class ComparedReads<Read> {
   }
 
   async #check(read: Read, { result, error }: Partial<ReadResult> = {}, batch: Batch): Promise<void> {
-    const { tag, hash } = batch;
+    const { hash } = batch;
     const actual = error === undefined ? result : FAILED;
     this.tally.comparisons++;
     const expected = await this.#kind.expected(read, hash);
@@ -133,7 +135,14 @@ export class ComparedReads<Read> {
       this.tally.repeated++;
     } else if (error !== undefined) {
       this.tally.errors.push(error.message);
-    } else if (this.tally.differences.length < KEPT_DIFFERENCES) {
+    } else {
+      this.tally.wrong++;
+      this.#keep(read, actual, expected, batch);
+    }
+  }
+
+  #keep(read: Read, actual: unknown, expected: unknown, { tag, hash }: Batch): void {
+    if (this.tally.differences.length < KEPT_DIFFERENCES) {
       const isCanonical = this.#chain.values.isCanonical(hash);
       const block = `${this.#chain.block(hash)?.number} ${hash}`;
       this.tally.differences.push({ read: this.#kind.callAt(read, tag), block, isCanonical, actual, expected });
