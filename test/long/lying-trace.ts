@@ -154,7 +154,7 @@ const CASES: readonly Omit<Case, "seed">[] = (["traces", "reads"] as const).flat
 );
 
 /**
- * The first of one, two or three origins becomes a liar: its traces leave out or change some writes, or its reads of some keys are
+ * The first of one, two or three origins becomes a liar. Its traces leave out or change some writes, or its reads of some keys are
  * wrong. Counts the wrong answers until a check finds that, and the time. All cases of one seed run at once.
  */
 export const long = async ({ seconds }: LongOptions) => {
