@@ -105,11 +105,9 @@ export class ReceiptSubscribers {
   ): Generator<void> {
     const lists = new Map<Subscription, SealedReceipt[]>();
     for (const receipt of receipts) {
-      const awaiting = this.#awaited.of(String(receipt.fields.transactionHash).toLowerCase(), isAwaitedReceipts);
-      for (const subscription of beganBefore(
-        event,
-        awaiting.map(({ subscription: own }) => own),
-      )) {
+      const hash = String(receipt.fields.transactionHash).toLowerCase();
+      const own = this.#awaited.of(hash, isAwaitedReceipts).map(({ subscription }) => subscription);
+      for (const subscription of beganBefore(event, own)) {
         const list = lists.get(subscription) ?? [];
         lists.set(subscription, list);
         list.push(receipt);

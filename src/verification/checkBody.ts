@@ -8,7 +8,12 @@ import { checkLogs, type LogsChecks } from "./checkLogs.ts";
 import { checkProof, type ProofChecks } from "./checkProof.ts";
 import { checkReceipt, type ReceiptChecks } from "./checkReceipt.ts";
 import { checkBlockReceipts, type ReceiptsChecks } from "./checkReceipts.ts";
-import { checkRawTransaction, checkTransaction, type RawChecks, type TransactionChecks } from "./checkTransaction.ts";
+import {
+  checkRawTransaction,
+  checkSingleTransaction,
+  type RawChecks,
+  type SingleTransactionChecks,
+} from "./checkSingleTransaction.ts";
 import { type Finding, failed, passed } from "./findings.ts";
 
 /** The checks of a response that must be JSON. `hasItems`: the result is a list, of which single items may be errors. */
@@ -21,7 +26,7 @@ interface JsonChecks {
 export type ResponseChecks =
   | JsonChecks
   | BlockChecks
-  | TransactionChecks
+  | SingleTransactionChecks
   | RawChecks
   | ReceiptChecks
   | ReceiptsChecks
@@ -58,7 +63,7 @@ const checkValue = (value: unknown, checks: Exclude<ResponseChecks, JsonChecks>)
     case "block":
       return isFields(value) ? checkBlock(value, checks) : [failed("block")];
     case "transaction":
-      return isFields(value) ? checkTransaction(value, checks) : [failed("transaction")];
+      return isFields(value) ? checkSingleTransaction(value, checks) : [failed("transaction")];
     case "receipt":
       return isFields(value) ? checkReceipt(value, checks) : [failed("transaction")];
     case "raw":

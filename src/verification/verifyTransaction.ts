@@ -2,7 +2,7 @@ import type { RpcRequest } from "../core/rpcSource.ts";
 import { isQuantity } from "../ethereum/hex.ts";
 import { type Awaitable, type Call, whenKnown } from "../jsonrpc/call.ts";
 import type { Checker, VerifiedCall, VerifiedResponse } from "./checker.ts";
-import type { RawChecks, TransactionChecks } from "./checkTransaction.ts";
+import type { RawChecks, SingleTransactionChecks } from "./checkSingleTransaction.ts";
 import { expectedLocation } from "./expectedLocation.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 
@@ -13,7 +13,7 @@ export const transactionChecks = (
   call: Call,
   request: RpcRequest,
   checksHashes: boolean,
-): TransactionChecks | undefined => {
+): SingleTransactionChecks | undefined => {
   const [first, index] = call.params;
   if (call.method === BY_HASH) {
     return { kind: "transaction", hash: String(first), location: {}, checksHashes };

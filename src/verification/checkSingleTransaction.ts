@@ -12,7 +12,7 @@ import { dataOf, isNumber, isSame } from "./jsonFields.ts";
 const BLOB_TYPE = 3;
 
 /** The checks of one transaction. */
-export interface TransactionChecks {
+export interface SingleTransactionChecks {
   readonly kind: "transaction";
   /** The transaction's, if the call contains it. */
   readonly hash?: string;
@@ -27,7 +27,7 @@ export interface TransactionChecks {
 }
 
 /** Checks that a transaction is the expected one, and its hash. */
-export const checkTransaction = (fields: Fields, checks: TransactionChecks): readonly Finding[] => {
+export const checkSingleTransaction = (fields: Fields, checks: SingleTransactionChecks): readonly Finding[] => {
   const { hash, location, checksHashes, block, scannedBlock } = checks;
   const own = { hash: fields.blockHash, number: fields.blockNumber };
   const finding = failIfMalformed("transaction", () => {
