@@ -16,10 +16,9 @@ export class SharedTask<T> {
   readonly ending: DeadlineSignal;
   readonly #inFlight: Map<string, SharedTask<T>>;
   readonly #key: string;
-  readonly #first: Waiter<T>;
-  /** The callers that joined. Most tasks have none. */
-  #followers: Set<Waiter<T>> | undefined;
-  #waiting = 1;
+  #callers: Waiter<T>[] = [];
+  /** The result for the caller that starts the task, until it is started. */
+  #first: Promise<T> | undefined;
 
   /** Others find the task by its key in `inFlight` until it ends. */
   constructor(caller: TaskCaller, key: string, inFlight: Map<string, SharedTask<T>>) {
@@ -29,38 +28,35 @@ export class SharedTask<T> {
     this.#inFlight = inFlight;
     // The first listener: the callers get this error, and not that of the task, which is then ended.
     this.ending.add(() => this.#fail(this.ending.reason));
-    this.#first = new Waiter(caller, this);
+    this.#first = this.join(caller);
     inFlight.set(key, this);
   }
 
   /** Must be called once, by the caller that created it. */
   start(result: Promise<T>): Promise<T> {
+    const first = this.#first ?? result;
+    this.#first = undefined;
     result.then(
       (value) => {
-        this.#end();
-        this.#first.resolve(value);
-        for (const waiter of this.#followers ?? []) {
-          waiter.resolve(value);
+        for (const caller of this.#end()) {
+          caller.resolve(value);
         }
       },
       (error: unknown) => this.#fail(error),
     );
-    return this.#first.result;
+    return first;
   }
 
   join(caller: TaskCaller): Promise<T> {
     const waiter = new Waiter(caller, this);
-    this.#followers ??= new Set();
-    this.#followers.add(waiter);
-    this.#waiting++;
+    this.#callers.push(waiter);
     return waiter.result;
   }
 
   /** Records that a caller has disconnected, or reached its own deadline. */
   leave(waiter: Waiter<T>): void {
-    this.#followers?.delete(waiter);
-    this.#waiting--;
-    if (this.#waiting === 0) {
+    this.#callers = this.#callers.filter((caller) => caller !== waiter);
+    if (this.#callers.length === 0) {
       this.#end();
       this.ending.abort();
     }
@@ -73,16 +69,21 @@ export class SharedTask<T> {
     }
   }
 
-  #end(): void {
+  /**
+   * Returns the callers, and forgets them. V8 can keep an earlier table of the map, with tasks that have ended, until a full
+   * collection: what they refer to would outlive the young generation.
+   */
+  #end(): readonly Waiter<T>[] {
     this.ending.end();
     this.close();
+    const callers = this.#callers;
+    this.#callers = [];
+    return callers;
   }
 
   #fail(error: unknown): void {
-    this.#end();
-    this.#first.reject(error);
-    for (const waiter of this.#followers ?? []) {
-      waiter.reject(error);
+    for (const caller of this.#end()) {
+      caller.reject(error);
     }
   }
 }
