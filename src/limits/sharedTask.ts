@@ -70,8 +70,8 @@ export class SharedTask<T> {
   }
 
   /**
-   * Returns the callers, and forgets them. V8 can keep an earlier table of the map, with tasks that have ended, until a full
-   * collection: what they refer to would outlive the young generation.
+   * Returns the callers, and forgets them. V8 can keep an earlier table of the map until a full collection, with tasks that have
+   * ended. What they refer to would outlive the young generation.
    */
   #end(): readonly Waiter<T>[] {
     this.ending.end();
