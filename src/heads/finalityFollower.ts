@@ -61,13 +61,6 @@ type TagResponse = BlockId | NodeError | undefined;
 /** What a node reports for each of TAGS. */
 type Tags = readonly TagResponse[];
 
-/** A tag for which a node was asked, with its last response. */
-interface AskedTag {
-  readonly tag: Tag;
-  readonly breaker: BackOff;
-  last: TagResponse;
-}
-
 const readTags = async (node: UpstreamNode, tags: readonly Tag[], signal: AbortSignal): Promise<Tags> => {
   try {
     const blocks = await readBlocks(node, tags, blockScope(signal));
@@ -78,44 +71,55 @@ const readTags = async (node: UpstreamNode, tags: readonly Tag[], signal: AbortS
   }
 };
 
-/** Which origins are awaited for one tag. */
-class TagSupport {
-  /** True once an origin has reported a block, undefined before its first response. */
-  readonly #supports = new Map<string, boolean>();
-  /** The time of an origin's first error since its last response, whether it was reported, and whether the origin had its time. */
-  readonly #faults = new Map<string, { readonly sinceMs: number; isReported: boolean; isOver: boolean }>();
+/** A tag for which a node is asked, with its last response. A tag that it answers with errors is read ever more seldom. */
+class AskedTag {
+  readonly tag: Tag;
+  readonly backOff: BackOff;
+  readonly #nowMs: () => number;
+  last: TagResponse;
+  /** True once the node has reported a block, undefined before its first response. */
+  #hasReported: boolean | undefined;
+  /** The time of the first error since the last response, and whether it was told. */
+  #failingSinceMs: number | undefined;
+  #isTold = false;
 
-  /** Records what a node of an origin returned. Returns the error if the origin is not awaited any more, once. */
-  record(
-    origin: string,
-    response: BlockId | NodeError | undefined,
-    nowMs: number,
-    waitMs: number,
-  ): NodeError | undefined {
-    if (!(response instanceof NodeError) || NO_BLOCK.has(response.kind)) {
-      const hasBlock = response !== undefined && !(response instanceof NodeError);
-      this.#supports.set(origin, hasBlock || (this.#supports.get(origin) ?? false));
-      this.#faults.delete(origin);
-      return undefined;
-    }
-    const fault = this.#faults.get(origin) ?? { sinceMs: nowMs, isReported: false, isOver: false };
-    this.#faults.set(origin, fault);
-    fault.isOver = nowMs - fault.sinceMs >= waitMs;
-    if (PASSING.has(response.kind) || fault.isReported || !fault.isOver) {
-      return undefined;
-    }
-    fault.isReported = true;
-    return response;
+  constructor(tag: Tag, nowMs: () => number) {
+    this.tag = tag;
+    this.#nowMs = nowMs;
+    this.backOff = new BackOff({ ...BACKOFF, nowMs });
   }
 
-  /** Whether the origin has reported a block, or has not responded yet. */
-  mayReport(origin: string): boolean {
-    return this.#supports.get(origin) !== false;
+  record(response: TagResponse): void {
+    this.last = response;
+    if (response instanceof NodeError && !NO_BLOCK.has(response.kind)) {
+      this.#failingSinceMs ??= this.#nowMs();
+      this.backOff.failed();
+      return;
+    }
+    this.backOff.succeeded();
+    this.#hasReported = (response !== undefined && !(response instanceof NodeError)) || this.#hasReported === true;
+    this.#failingSinceMs = undefined;
+    this.#isTold = false;
   }
 
-  /** Whether the origin may report a block, and has not responded with errors alone for its time. */
-  isAwaited(origin: string): boolean {
-    return this.mayReport(origin) && this.#faults.get(origin)?.isOver !== true;
+  /** The node has reported a block, or has not responded yet. */
+  get mayReport(): boolean {
+    return this.#hasReported !== false;
+  }
+
+  /** Whether the node has responded with errors alone for this time. */
+  isFailing(forMs: number): boolean {
+    return this.#failingSinceMs !== undefined && this.#nowMs() - this.#failingSinceMs >= forMs;
+  }
+
+  /** Returns the error of a node that is not awaited any more, once. */
+  takeFault(forMs: number): NodeError | undefined {
+    const { last } = this;
+    if (!(last instanceof NodeError) || PASSING.has(last.kind) || this.#isTold || !this.isFailing(forMs)) {
+      return undefined;
+    }
+    this.#isTold = true;
+    return last;
   }
 }
 
@@ -125,7 +129,6 @@ class TagSupport {
  */
 export class FinalityFollower {
   readonly #options: FinalityFollowerOptions;
-  readonly #support = { safe: new TagSupport(), finalized: new TagSupport() };
   readonly #asked = new Map<UpstreamNode, readonly AskedTag[]>();
 
   constructor(options: FinalityFollowerOptions) {
@@ -161,26 +164,27 @@ export class FinalityFollower {
   }
 
   async #readTags(canonical: CanonicalChain): Promise<void> {
-    const { reporters, clock, blockTimeMs, reporter } = this.#options;
+    const { reporters, blockTimeMs, reporter } = this.#options;
     const { nodes, required } = reporters();
-    const responses = await Promise.all(nodes.map(async (node) => ({ node, tags: await this.#tagsOf(node) })));
+    const waitMs = loneWaitMs(blockTimeMs());
+    const asked = await Promise.all(nodes.map(async (node) => ({ node, tags: await this.#ask(node) })));
     const tags = await Promise.all(
       TAGS.map((tag, index) => {
-        const support = this.#support[tag];
-        const reports = responses.flatMap(({ node, tags }): Report[] => {
-          const response = tags[index];
-          const fault = support.record(node.origin, response, clock.nowMs(), loneWaitMs(blockTimeMs()));
+        const ofTag = asked.flatMap(({ node, tags }) => {
+          const each = tags[index];
+          return each === undefined ? [] : [{ node, each }];
+        });
+        for (const { node, each } of ofTag) {
+          const fault = each.takeFault(waitMs);
           if (fault !== undefined) {
             reporter.onTagFault(node, tag, fault);
           }
-          return response === undefined || response instanceof NodeError
-            ? []
-            : [{ number: response.number, hash: response.hash, node }];
-        });
-        // Of three origins, one alone makes no block final.
-        const counts = nodes.filter(({ origin }) =>
-          nodes.length > 2 ? support.mayReport(origin) : support.isAwaited(origin),
+        }
+        const reports = ofTag.flatMap(({ node, each: { last } }): Report[] =>
+          last === undefined || last instanceof NodeError ? [] : [{ number: last.number, hash: last.hash, node }],
         );
+        // Of three origins, one alone makes no block final.
+        const counts = ofTag.filter(({ each }) => each.mayReport && (nodes.length > 2 || !each.isFailing(waitMs)));
         return this.#agreedTag(reports, Math.min(required, counts.length), canonical.heads?.[tag]);
       }),
     );
@@ -188,36 +192,21 @@ export class FinalityFollower {
     canonical.setTags({ safe, finalized });
   }
 
-  /** Reads the tags of a node. A tag that it answers with errors is read ever more seldom: in between, its last one counts. */
-  async #tagsOf(node: UpstreamNode): Promise<Tags> {
+  /** Reads the tags of a node that are due. Between two reads, the last response counts. */
+  async #ask(node: UpstreamNode): Promise<readonly AskedTag[]> {
     const { signal, clock } = this.#options;
-    let asked = this.#asked.get(node);
-    if (asked === undefined) {
-      const nowMs = () => clock.nowMs();
-      asked = TAGS.map((tag) => ({ tag, breaker: new BackOff({ ...BACKOFF, nowMs }), last: undefined }));
-      this.#asked.set(node, asked);
+    const asked = this.#asked.get(node) ?? TAGS.map((tag) => new AskedTag(tag, () => clock.nowMs()));
+    this.#asked.set(node, asked);
+    const due = asked.filter(({ backOff }) => backOff.available);
+    for (const { backOff } of due) {
+      backOff.begin();
     }
-    const due = asked.filter(({ breaker }) => breaker.available);
-    for (const { breaker } of due) {
-      breaker.begin();
-    }
-    const responses =
-      due.length === 0
-        ? []
-        : await readTags(
-            node,
-            due.map(({ tag }) => tag),
-            signal,
-          );
+    const names = due.map(({ tag }) => tag);
+    const responses = due.length === 0 ? [] : await readTags(node, names, signal);
     for (const [index, each] of due.entries()) {
-      each.last = responses[index];
-      if (each.last instanceof NodeError && !NO_BLOCK.has(each.last.kind)) {
-        each.breaker.failed();
-      } else {
-        each.breaker.succeeded();
-      }
+      each.record(responses[index]);
     }
-    return asked.map(({ last }) => last);
+    return asked;
   }
 
   /** Returns the highest block that `required` origins report at or above, if it is above `before`. */

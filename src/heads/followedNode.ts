@@ -7,51 +7,11 @@ import type { HeadReporter } from "./headReporter.ts";
 import type { HeadActivity } from "./idleHeads.ts";
 import { isPushed, nextPollMs, type PollSchedule } from "./pollSchedule.ts";
 
-interface NewHeadsOptions {
+/** The WebSocket that pushes a node's heads. */
+export interface HeadPush {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly signal: AbortSignal;
-  readonly onHeader: (header: SealedBlock) => void;
-  /** Called once for each change. */
-  readonly onState: (connected: boolean) => void;
-  /** Called once for each series of failed connections, with the error of the first. */
-  readonly onUnreachable: (fault: string) => void;
 }
-
-/** Subscribes to a node's `newHeads`, and subscribes again after each disconnect, until the signal is aborted. */
-const followNewHeads = ({ onHeader, onState, onUnreachable, ...options }: NewHeadsOptions): void => {
-  let connected = false;
-  let isUnreachable = false;
-  const setConnected = (state: boolean): void => {
-    if (state !== connected) {
-      connected = state;
-      onState(state);
-    }
-  };
-  const subscription = new NodeSubscription({
-    ...options,
-    params: ["newHeads"],
-    onResult: (result) => {
-      const header = parseSealedBlock(result);
-      if (header) {
-        subscription.resetBackoff();
-        isUnreachable = false;
-        setConnected(true);
-        onHeader(header);
-      }
-    },
-    onClosed: (fault) => {
-      setConnected(false);
-      if (fault !== undefined && !isUnreachable) {
-        isUnreachable = true;
-        onUnreachable(fault);
-      }
-    },
-  });
-};
-
-/** The WebSocket that pushes a node's heads. */
-export type HeadPush = Pick<NewHeadsOptions, "url" | "headers">;
 
 export interface FollowedNodeOptions {
   readonly clock: Clock;
@@ -86,6 +46,8 @@ export class FollowedNode {
   #foundByFirstPoll = false;
   #pollsSinceHead = 0;
   #pushedMs: number | undefined;
+  /** Whether its WebSocket has sent a head since it was connected. */
+  #isConnected = false;
   #polls = 0;
   /** The newest poll that was answered. */
   #answered = 0;
@@ -192,28 +154,48 @@ export class FollowedNode {
     return this.#options.offerHead(node, head);
   }
 
+  /** Subscribes to the node's `newHeads`, and subscribes again after each disconnect, until the signal is aborted. */
   #subscribe(push: HeadPush): void {
     const { signal, clock, reporter } = this.#options;
-    followNewHeads({
+    let isUnreachable = false;
+    const subscription = new NodeSubscription({
       ...push,
       signal,
-      onHeader: (header) => {
+      params: ["newHeads"],
+      onResult: (result) => {
+        const header = parseSealedBlock(result);
+        if (header === undefined) {
+          return;
+        }
+        subscription.resetBackoff();
+        isUnreachable = false;
+        this.#setConnected(true);
         this.#pushedMs = clock.nowMs();
         this.#onHead(header).then(
           (joined) => joined || this.#resumePolls(),
           () => this.#resumePolls(),
         );
       },
-      onUnreachable: (reason) => reporter.onPushFault(this.node, { host: new URL(push.url).host, reason }),
-      onState: (isPushed) => {
-        reporter.onPushState(this.node, isPushed);
-        if (isPushed) {
-          return;
+      onClosed: (reason) => {
+        this.#setConnected(false);
+        if (reason !== undefined && !isUnreachable) {
+          isUnreachable = true;
+          reporter.onPushFault(this.node, { host: new URL(push.url).host, reason });
         }
-        this.node.identity.requireCheck();
-        this.#resumePolls();
       },
     });
+  }
+
+  #setConnected(isConnected: boolean): void {
+    if (isConnected === this.#isConnected) {
+      return;
+    }
+    this.#isConnected = isConnected;
+    this.#options.reporter.onPushState(this.node, isConnected);
+    if (!isConnected) {
+      this.node.identity.requireCheck();
+      this.#resumePolls();
+    }
   }
 
   /** Polls again although heads were pushed: the pushed header did not extend the chain, or the connection is lost. */

@@ -74,6 +74,7 @@ export class HeadAgreement {
   resume(): void {
     this.#servedMs = this.#options.clock.nowMs();
     this.#resumedMs = this.#servedMs;
+    this.#lostSinceMs = undefined;
   }
 
   /** Resolves when no head is read that may be served. */
@@ -131,15 +132,14 @@ export class HeadAgreement {
   }
 
   /** Notes since when the head is served, and since when no origin with a vote has it. */
-  #watchServed({ latest }: BlockRing, voters: readonly Voter[]): void {
-    const { clock, canonical } = this.#options;
-    if (this.#served !== latest.hash) {
-      this.#served = latest.hash;
-      this.#servedMs = clock.nowMs();
+  #watchServed(ring: BlockRing, voters: readonly Voter[]): void {
+    const nowMs = this.#options.clock.nowMs();
+    if (this.#served !== ring.latest.hash) {
+      this.#served = ring.latest.hash;
+      this.#servedMs = nowMs;
       this.#lostSinceMs = undefined;
     }
-    const isLost = canonical.ring !== undefined && !isHeld(voters, canonical.ring);
-    this.#lostSinceMs = isLost ? (this.#lostSinceMs ?? clock.nowMs()) : undefined;
+    this.#lostSinceMs = isHeld(voters, ring) ? undefined : (this.#lostSinceMs ?? nowMs);
   }
 
   /** Decides once. Returns whether to decide again. */
