@@ -4,8 +4,7 @@ import { type PolledHead, parseSealedBlock, pollHead, type SealedBlock } from ".
 import { NodeSubscription } from "../nodes/nodeSubscription.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { HeadReporter } from "./headReporter.ts";
-import type { HeadActivity } from "./idleHeads.ts";
-import { isPushed, nextPollMs, type PollSchedule } from "./pollSchedule.ts";
+import { type HeadActivity, isPushed, nextPollMs, type PollSchedule } from "./pollSchedule.ts";
 
 /** The WebSocket that pushes a node's heads. */
 export interface HeadPush {

@@ -17,8 +17,8 @@ import { FollowedNode, type HeadPush } from "./followedNode.ts";
 import { HeadAgreement } from "./headAgreement.ts";
 import { HeadListeners } from "./headListeners.ts";
 import { HeadReporter } from "./headReporter.ts";
-import { HeadActivity, IdleHeads } from "./idleHeads.ts";
-import { IDLE_STEP_MS, measuredBlockTimeMs, needsEachBlock } from "./pollSchedule.ts";
+import { IdleHeads } from "./idleHeads.ts";
+import { HeadActivity, measuredBlockTimeMs, type PollSchedule, skipsBlocks } from "./pollSchedule.ts";
 
 export interface HeadTrackerOptions {
   readonly chain: string;
@@ -39,8 +39,8 @@ export interface HeadTrackerOptions {
 const CATCH_UP_MS = 2_000;
 
 /**
- * The heads of one chain, read from all its nodes. Connects the parts that follow a chain: its nodes, their agreement, the canonical chain, and the listeners. It runs until
- * the signal is aborted.
+ * The heads of one chain, read from all its nodes. Connects the parts that follow a chain: its nodes, their agreement, the canonical
+ * chain, and the listeners. It runs until the signal is aborted.
  */
 export class HeadTracker {
   readonly #options: HeadTrackerOptions;
@@ -101,9 +101,8 @@ export class HeadTracker {
       isIdle: () =>
         this.#refreshing === undefined &&
         this.#activity.isIdle &&
-        this.#isPolledSlowly &&
+        skipsBlocks(this.#schedule) &&
         !this.#followed.some(({ isPushed }) => isPushed),
-      blockTimeMs: () => this.blockTimeMs,
       served: () => canonical.heads?.latest.number,
     });
     const { backfill, finality } = this.#startBackground();
@@ -136,7 +135,7 @@ export class HeadTracker {
 
   /** Records a client request to this chain. */
   markActive(): void {
-    const mayBeBehind = this.#activity.isIdle && this.#isPolledSlowly && this.#canonical.heads !== undefined;
+    const mayBeBehind = this.#activity.isIdle && skipsBlocks(this.#schedule) && this.#canonical.heads !== undefined;
     this.#activity.markActive();
     if (mayBeBehind) {
       this.#catchUp();
@@ -221,12 +220,7 @@ export class HeadTracker {
       clock: this.#clock,
       signal: this.#signal,
       activity: this.#activity,
-      schedule: () => ({
-        blockTimeMs: this.blockTimeMs,
-        lastRequestMs: this.#activity.lastRequestMs,
-        native: this.#isNative,
-        hasFeed: this.#hasFeed,
-      }),
+      schedule: () => this.#schedule,
       offerHead: (from, head) => this.#offerHead(from, head),
       isReadInFull: ({ name }) => name === this.#agreement.source?.name && this.#isReadInFull(),
       onPolled: () => this.#reporter.onPolled(this.newest),
@@ -236,13 +230,14 @@ export class HeadTracker {
     followed.start(push);
   }
 
-  get #hasFeed(): boolean {
-    return this.#options.hasFeed === true;
-  }
-
-  /** Whether an idle chain is polled less often than it has blocks. */
-  get #isPolledSlowly(): boolean {
-    return this.blockTimeMs < IDLE_STEP_MS && !needsEachBlock({ hasFeed: this.#hasFeed, native: this.#isNative });
+  /** The part of the poll schedule that all nodes of the chain share. */
+  get #schedule(): Pick<PollSchedule, "blockTimeMs" | "lastRequestMs" | "native" | "hasFeed"> {
+    return {
+      blockTimeMs: this.blockTimeMs,
+      lastRequestMs: this.#activity.lastRequestMs,
+      native: this.#isNative,
+      hasFeed: this.#options.hasFeed === true,
+    };
   }
 
   #startBackground(): { readonly backfill: BlockBackfill; readonly finality: FinalityFollower } {

@@ -1,58 +1,8 @@
-import type { Clock } from "../core/clock.ts";
 import type { RingBlock } from "../core/heads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { MAX_GAP_BLOCKS } from "./chainPath.ts";
 import { type Agree, requiredOrigins } from "./decideHead.ts";
 import type { HeadAgreement } from "./headAgreement.ts";
-import { isIdle } from "./pollSchedule.ts";
-
-/** The time of the last client request to a chain, and the pauses of its background tasks. A request ends the pauses of an idle chain. */
-export class HeadActivity {
-  readonly #clock: Clock;
-  readonly #signal: AbortSignal;
-  #lastRequestMs = Number.NEGATIVE_INFINITY;
-  #waking = new AbortController();
-
-  /** An abort of `signal` ends all pauses. */
-  constructor(clock: Clock, signal: AbortSignal) {
-    this.#clock = clock;
-    this.#signal = signal;
-    signal.addEventListener("abort", () => this.wake(), { once: true });
-  }
-
-  get lastRequestMs(): number {
-    return this.#lastRequestMs;
-  }
-
-  get isIdle(): boolean {
-    return isIdle(this.#lastRequestMs, this.#clock.nowMs());
-  }
-
-  /** Records a client request. */
-  markActive(): void {
-    const nowMs = this.#clock.nowMs();
-    const wasIdle = isIdle(this.#lastRequestMs, nowMs);
-    this.#lastRequestMs = nowMs;
-    if (wasIdle) {
-      this.wake();
-    }
-  }
-
-  /** Ends all pauses. */
-  wake(): void {
-    this.#waking.abort();
-    this.#waking = new AbortController();
-  }
-
-  async pause(forMs: number): Promise<void> {
-    if (!this.#signal.aborted) {
-      await this.#clock.sleep(forMs, this.#waking.signal);
-    }
-  }
-}
-
-/** Below this block time, linking each block costs more than 50 calls a minute. */
-const FAST_BLOCK_MS = 1_500;
 
 /** Returns the higher one of two blocks. */
 const later = (one: RingBlock | undefined, other: RingBlock | undefined): RingBlock | undefined =>
@@ -61,9 +11,8 @@ const later = (one: RingBlock | undefined, other: RingBlock | undefined): RingBl
 export interface IdleHeadsOptions {
   readonly agree: Agree;
   readonly agreement: Pick<HeadAgreement, "pause" | "resume">;
-  /** Whether nobody uses the chain, and its nodes are polled. */
+  /** Whether nobody uses the chain, and its blocks are skipped. */
   readonly isIdle: () => boolean;
-  readonly blockTimeMs: () => number;
   /** The number of the served head. */
   readonly served: () => bigint | undefined;
 }
@@ -89,11 +38,11 @@ export class IdleHeads {
 
   /** Returns whether the node's head is only recorded. If it is not, the chain is extended to it. */
   records(node: UpstreamNode, head: RingBlock, nodes: readonly UpstreamNode[]): boolean {
-    const { agreement, isIdle, blockTimeMs, served } = this.#options;
+    const { agreement, isIdle, served } = this.#options;
     const number = served();
-    // Above the gap, a new ring is read with two blocks. So `finalized` goes on.
+    // Above the gap, a new ring begins. So `finalized` goes on.
     const isNear = number !== undefined && head.number - number <= MAX_GAP_BLOCKS;
-    if (isNear && isIdle() && blockTimeMs() < FAST_BLOCK_MS) {
+    if (isNear && isIdle()) {
       if (this.#heads === undefined) {
         agreement.pause();
       }

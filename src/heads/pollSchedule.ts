@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { Heads } from "../core/heads.ts";
 
 /** The input of a node's poll schedule for its newest block (docs/architecture.md, Heads). Times are `performance.now()` ms. */
@@ -24,11 +25,13 @@ const MIN_STEP_MS = 250;
 const MAX_STEP_MS = 900;
 const MIN_NATIVE_STEP_MS = 100;
 /** A node of an idle chain gets up to 50 calls a minute: 30 polls, and those of finality and backfill. */
-export const IDLE_STEP_MS = 2_000;
+const IDLE_STEP_MS = 2_000;
+/** Below this block time, linking each block costs more than 50 calls a minute. */
+const FAST_BLOCK_MS = 1_500;
 const PUSH_MIN_SILENCE_MS = 5_000;
 const PUSH_SILENT_BLOCKS = 3;
 
-export const isIdle = (lastRequestMs: number, nowMs: number): boolean => nowMs - lastRequestMs >= IDLE_AFTER_MS;
+const isIdle = (lastRequestMs: number, nowMs: number): boolean => nowMs - lastRequestMs >= IDLE_AFTER_MS;
 
 const stepMs = ({ blockTimeMs, native }: PollSchedule): number =>
   native
@@ -46,8 +49,11 @@ export const isPushed = (
   schedule.pushedMs !== undefined && nowMs - schedule.pushedMs < silenceMs(schedule);
 
 /** Whether each sealed block is read, also while nobody uses the chain. */
-export const needsEachBlock = ({ hasFeed, native }: Pick<PollSchedule, "hasFeed" | "native">): boolean =>
-  hasFeed && !native;
+const needsEachBlock = ({ hasFeed, native }: Pick<PollSchedule, "hasFeed" | "native">): boolean => hasFeed && !native;
+
+/** Whether the blocks between two polls are not read while nobody uses the chain. */
+export const skipsBlocks = (schedule: Pick<PollSchedule, "blockTimeMs" | "hasFeed" | "native">): boolean =>
+  schedule.blockTimeMs < FAST_BLOCK_MS && !needsEachBlock(schedule);
 
 /** Returns the time of the next poll, in the unit of `nowMs`. */
 export const nextPollMs = (schedule: PollSchedule, nowMs: number): number => {
@@ -63,6 +69,51 @@ export const nextPollMs = (schedule: PollSchedule, nowMs: number): number => {
   const dueMs = newHeadMs + blockTimeMs - (schedule.foundByFirstPoll ? step / 2 : 0);
   return Math.max(dueMs, polledMs + step);
 };
+
+/** The time of the last client request to a chain, and the pauses of its background tasks. A request ends the pauses of an idle chain. */
+export class HeadActivity {
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  #lastRequestMs = Number.NEGATIVE_INFINITY;
+  #waking = new AbortController();
+
+  /** An abort of `signal` ends all pauses. */
+  constructor(clock: Clock, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#signal = signal;
+    signal.addEventListener("abort", () => this.wake(), { once: true });
+  }
+
+  get lastRequestMs(): number {
+    return this.#lastRequestMs;
+  }
+
+  get isIdle(): boolean {
+    return isIdle(this.#lastRequestMs, this.#clock.nowMs());
+  }
+
+  /** Records a client request. */
+  markActive(): void {
+    const nowMs = this.#clock.nowMs();
+    const wasIdle = isIdle(this.#lastRequestMs, nowMs);
+    this.#lastRequestMs = nowMs;
+    if (wasIdle) {
+      this.wake();
+    }
+  }
+
+  /** Ends all pauses. */
+  wake(): void {
+    this.#waking.abort();
+    this.#waking = new AbortController();
+  }
+
+  async pause(forMs: number): Promise<void> {
+    if (!this.#signal.aborted) {
+      await this.#clock.sleep(forMs, this.#waking.signal);
+    }
+  }
+}
 
 const DEFAULT_BLOCK_TIME_MS = 2_000;
 const MIN_BLOCK_TIME_MS = 100;
