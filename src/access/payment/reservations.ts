@@ -12,91 +12,90 @@ export interface Reservation {
   suspend(): Promise<void>;
 }
 
+/**
+ * Replaces the text of a payment if it is `from`, and returns whether it was. An empty text is that of an unknown payment. A text ends
+ * `seconds` after the first one. Rejects if the store does not respond.
+ */
+type Replace = (id: string, from: string, to: string, seconds: number) => Promise<boolean>;
+
 /** Reserves payments, so that no payment is used twice. */
-export interface Reservations {
+export class Reservations {
+  readonly #replace: Replace;
+
+  constructor(replace: Replace) {
+    this.#replace = replace;
+  }
+
   /** `digest` identifies the request that is paid for. Undefined if another has the payment. Rejects if the store does not respond. */
-  reserve(payment: Pick<ReadPayment, "id" | "seconds">, digest: string): Promise<Reservation | undefined>;
+  async reserve(
+    { id, seconds }: Pick<ReadPayment, "id" | "seconds">,
+    digest: string,
+  ): Promise<Reservation | undefined> {
+    const token = randomBytes(9).toString("base64url");
+    // No release deletes the second text.
+    const [held, again, open] = [`held:${token}`, `again:${token}`, `open:${digest}`];
+    const end = (from: string, to: string) => async (): Promise<void> => {
+      await this.#replace(id, from, to, seconds);
+    };
+    const [release, suspend, suspendAgain] = [end(held, ""), end(held, open), end(again, open)];
+    try {
+      if (await this.#replace(id, "", held, seconds)) {
+        return { state: "new", release, suspend };
+      }
+      const isRepeated = await this.#replace(id, open, again, seconds);
+      return isRepeated ? { state: "repeated", release: suspendAgain, suspend: suspendAgain } : undefined;
+    } catch (error) {
+      // The text may have been replaced. Without this, the payment could not be used until it expires.
+      for (const undo of [release, suspendAgain]) {
+        undo().catch(() => undefined);
+      }
+      throw error;
+    }
+  }
 }
 
 /** Raise it if the stored format changes. */
 const FORMAT = 1;
 
-/**
- * A reservation has the text `held:<token>`, and `open:<digest>` after a settlement without an answer.
- * While the same request uses it again, the text is `again:<token>`, which no release deletes.
- */
-const RESERVE = `local value = redis.call('GET', KEYS[1])
-if not value then
-  redis.call('SET', KEYS[1], 'held:' .. ARGV[1], 'EX', ARGV[2], 'NX')
-  return 'new'
+const REPLACE = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then
+  return 0
 end
-if value == 'open:' .. ARGV[3] then
-  redis.call('SET', KEYS[1], 'again:' .. ARGV[1], 'KEEPTTL')
-  return 'repeated'
-end
-return 'used'`;
-
-/** The third argument is `release` or `suspend`. */
-const END = `local value = redis.call('GET', KEYS[1])
-if value == 'held:' .. ARGV[1] and ARGV[3] == 'release' then
+if ARGV[2] == '' then
   redis.call('DEL', KEYS[1])
-elseif value == 'held:' .. ARGV[1] or value == 'again:' .. ARGV[1] then
-  redis.call('SET', KEYS[1], 'open:' .. ARGV[2], 'KEEPTTL')
+elseif ARGV[1] == '' then
+  redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+else
+  redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 end
 return 1`;
 
 /** Returns reservations that all replicas share. */
-export const sharedReservations = (run: RunScript): Reservations => ({
-  reserve: async ({ id, seconds }, digest) => {
-    const key = `forebay:payment${FORMAT}:${id}`;
-    const token = randomBytes(9).toString("base64url");
-    const end = async (how: "release" | "suspend"): Promise<void> => {
-      await run(END, key, [token, digest, how]);
-    };
-    let state: string;
-    try {
-      state = String(await run(RESERVE, key, [token, seconds, digest]));
-    } catch (error) {
-      // The script may have run. Without this, the payment could not be used until it expires.
-      end("release").catch(() => undefined);
-      throw error;
-    }
-    return state === "new" || state === "repeated"
-      ? { state, release: () => end("release"), suspend: () => end("suspend") }
-      : undefined;
-  },
-});
+export const sharedReservations = (run: RunScript): Reservations =>
+  new Reservations(
+    async (id, from, to, seconds) => (await run(REPLACE, `forebay:payment${FORMAT}:${id}`, [from, to, seconds])) === 1,
+  );
 
 /** Returns reservations of this process alone. */
 export const localReservations = (nowMs: () => number = () => performance.now()): Reservations => {
-  /** In the order in which they were made. An entry is open to one digest, or held. */
-  const entries = new Map<string, { openTo: string | undefined; readonly expiresAtMs: number }>();
-  return {
-    reserve: async ({ id, seconds }, digest) => {
-      const now = nowMs();
-      for (const [oldest, { expiresAtMs }] of entries) {
-        if (expiresAtMs > now) {
-          break;
-        }
-        entries.delete(oldest);
+  /** In the order in which they were made. */
+  const texts = new Map<string, { readonly text: string; readonly expiresAtMs: number }>();
+  return new Reservations(async (id, from, to, seconds) => {
+    for (const [oldest, { expiresAtMs }] of texts) {
+      if (expiresAtMs > nowMs()) {
+        break;
       }
-      const found = entries.get(id);
-      const known = found !== undefined && found.expiresAtMs > now ? found : undefined;
-      if (known !== undefined && known.openTo !== digest) {
-        return undefined;
-      }
-      const entry = known ?? { openTo: undefined, expiresAtMs: now + seconds * 1_000 };
-      entry.openTo = undefined;
-      entries.set(id, entry);
-      const suspend = async (): Promise<void> => {
-        entry.openTo = digest;
-      };
-      const remove = async (): Promise<void> => {
-        entries.delete(id);
-      };
-      return known === undefined
-        ? { state: "new", suspend, release: remove }
-        : { state: "repeated", suspend, release: suspend };
-    },
-  };
+      texts.delete(oldest);
+    }
+    const found = texts.get(id);
+    const known = found !== undefined && found.expiresAtMs > nowMs() ? found : undefined;
+    if ((known?.text ?? "") !== from) {
+      return false;
+    }
+    if (to === "") {
+      texts.delete(id);
+    } else {
+      texts.set(id, { text: to, expiresAtMs: known?.expiresAtMs ?? nowMs() + seconds * 1_000 });
+    }
+    return true;
+  });
 };
