@@ -22,7 +22,7 @@ export interface KeyLimit {
   readonly unitsPerDay?: number | undefined;
 }
 
-const DEFAULT_LIMIT: Limit = { calls: 100, seconds: 1 };
+export const DEFAULT_LIMIT: Limit = { calls: 100, seconds: 1 };
 
 /** Returns the limit of calls. Undefined: the key has none of its own. */
 export const callLimitOf = ({ calls, seconds, unitsPerDay }: KeyLimit): Limit | undefined =>

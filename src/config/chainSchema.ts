@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
 import { ENGINE_KINDS } from "../evm/engineKind.ts";
+import { MAX_BATCH_CALLS, MAX_WAITING_CALLS } from "../nodes/nodeConfig.ts";
 import { count, lowerCaseName, milliseconds, removedValue, urlWith } from "./optionTypes.ts";
 
 const limit = (fallback: number) => z.number().int().nonnegative().default(fallback);
@@ -69,7 +70,7 @@ const node = z.strictObject({
   batch: z
     .strictObject(
       {
-        maxCalls: count(50).describe(
+        maxCalls: count(MAX_BATCH_CALLS).describe(
           "Maximum of reads in one HTTP request; 1 for nodes that bill or refuse requests with several",
         ),
       },
@@ -101,7 +102,7 @@ const node = z.strictObject({
 const upstream = z.strictObject({
   timeoutMs: milliseconds(30_000).describe("Deadline of a call, retries included"),
   attempts: count(3).describe("Maximum of attempts of a read"),
-  maxWaiting: count(1_000).describe(
+  maxWaiting: count(MAX_WAITING_CALLS).describe(
     "Maximum of calls that wait for a node, each to its deadline; a further one is 503",
   ),
   hedge: z

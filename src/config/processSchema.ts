@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/clientAddress.ts";
 import { PRICE_TABLES, type PriceTable } from "../access/providerUnits.ts";
+import { DEFAULT_LIMIT } from "../access/rateLimits.ts";
 import { MAX_CONFIRMATIONS } from "../heads/headsBehind.ts";
 import { count, lowerCaseName, methodPattern, milliseconds, urlWith } from "./optionTypes.ts";
 
@@ -196,8 +197,8 @@ export const tracingSchema = z.strictObject({
 
 const methods = z.array(methodPattern);
 const limit = z.strictObject({
-  calls: count(100).describe("Maximum of calls in `seconds`; each item of a batch counts"),
-  seconds: count(1).describe("Period of the limit, in seconds"),
+  calls: count(DEFAULT_LIMIT.calls).describe("Maximum of calls in `seconds`; each item of a batch counts"),
+  seconds: count(DEFAULT_LIMIT.seconds).describe("Period of the limit, in seconds"),
 });
 const keyLimit = z.strictObject({
   calls: z
@@ -205,9 +206,9 @@ const keyLimit = z.strictObject({
     .positive()
     .optional()
     .describe(
-      "Maximum of calls in `seconds`, instead of `limitPerKey`; default: 100, or with `unitsPerDay` alone `limitPerKey`",
+      `Maximum of calls in \`seconds\`, instead of \`limitPerKey\`; default: ${DEFAULT_LIMIT.calls}, or with \`unitsPerDay\` alone \`limitPerKey\``,
     ),
-  seconds: z.int().positive().optional().describe("Period of `calls`, in seconds; default: 1"),
+  seconds: z.int().positive().optional().describe(`Period of \`calls\`, in seconds; default: ${DEFAULT_LIMIT.seconds}`),
   unitsPerDay: z
     .number()
     .positive()

@@ -77,7 +77,7 @@ export class RangeFetcher {
     this.#rangeNodes = new RangeNodes(options, limits);
     this.#prunePoints = new PrunePoints(options.clock ?? systemClock);
     const origins = new Set(options.nodes.map(({ origin }) => origin));
-    this.#comparesOrigins = (options.agree ?? 1) > 1 && origins.size > 1;
+    this.#comparesOrigins = options.agree > 1 && origins.size > 1;
   }
 
   readonly fetch: FetchLogs = async (range, context) => {

@@ -21,8 +21,8 @@ export interface LogsOptions {
   readonly maxResponseBytes?: number | undefined;
   /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
   readonly verifier?: LogVerifier;
-  /** Number of origins that must have the same logs of a range: 1 or 2. Default: 1. */
-  readonly agree?: number;
+  /** Number of origins that must have the same logs of a range: 1 or 2. */
+  readonly agree: number;
   /** Counts received logs. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   readonly telemetry: Telemetry;

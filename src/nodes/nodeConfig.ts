@@ -30,13 +30,18 @@ export interface NodeConfig {
   readonly priority?: number;
   /** The methods that the node may get, by name or by prefix (`debug_*`). Default: all methods. */
   readonly methods?: { readonly only?: readonly string[] | undefined; readonly never: readonly string[] };
-  /** HTTP requests with several calls; default: 50 calls, without a wait. */
+  /** HTTP requests with several calls; default: MAX_BATCH_CALLS, without a wait. */
   readonly batch?: BatchOptions;
   /** Whether it gets no raw transactions that go to all nodes. Default: false. */
   readonly private?: boolean;
   /** Ranges of eth_getLogs in flight. Default: 1. */
   readonly logSpans?: number;
 }
+
+/** The default of the calls in one HTTP request. */
+export const MAX_BATCH_CALLS = 50;
+/** The default of the calls that wait for a node. */
+export const MAX_WAITING_CALLS = 1_000;
 
 /** What the transports of one chain's nodes share. */
 export interface TransportOptions {
@@ -45,7 +50,7 @@ export interface TransportOptions {
   /** The clock of waits for the node. Default: the clock of the process. */
   readonly clock?: Clock | undefined;
   readonly breaker?: { readonly failures: number; readonly openMs: number };
-  /** Calls of clients that may wait for the node. A further one is refused. Default: 1,000. */
+  /** Calls of clients that may wait for the node. A further one is refused. Default: MAX_WAITING_CALLS. */
   readonly maxWaiting?: number;
   readonly maxResponseBytes?: number;
   /** Counts the bytes of responses while they are received. Default: they are not counted. */

@@ -9,7 +9,13 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
-import type { BatchOptions, NodeConfig, NodeLabels, TransportOptions } from "./nodeConfig.ts";
+import {
+  MAX_BATCH_CALLS,
+  MAX_WAITING_CALLS,
+  type NodeConfig,
+  type NodeLabels,
+  type TransportOptions,
+} from "./nodeConfig.ts";
 import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
 import { NodeHealth } from "./nodeHealth.ts";
 import type { NodeState, OwnCallOutcome } from "./nodeState.ts";
@@ -33,8 +39,6 @@ export interface CallOptions {
 }
 
 /** Most providers allow this number of calls. */
-const DEFAULT_BATCH: BatchOptions = { maxCalls: 50 };
-const DEFAULT_MAX_WAITING = 1_000;
 
 /** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
 const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
@@ -65,8 +69,8 @@ export class NodeTransport {
   readonly #ending = new AbortController();
 
   constructor(config: NodeConfig, options: TransportOptions, parts: TransportParts, telemetry: Telemetry) {
-    const { name, concurrency = DEFAULT_CONCURRENCY, batch: { maxCalls } = DEFAULT_BATCH } = config;
-    const { chain, maxWaiting = DEFAULT_MAX_WAITING, isQuick } = options;
+    const { name, concurrency = DEFAULT_CONCURRENCY, batch: { maxCalls } = { maxCalls: MAX_BATCH_CALLS } } = config;
+    const { chain, maxWaiting = MAX_WAITING_CALLS, isQuick } = options;
     this.name = name;
     this.#parts = parts;
     this.#labels = { chain, node: name };

@@ -13,6 +13,7 @@ export const ANY: LogFilter = { addresses: [], topics: [] };
 export const createSplit = (nodes: readonly Node[], options: Partial<LogsOptions> = {}): SplitLogs =>
   new SplitLogs({
     chain: "test",
+    agree: 1,
     nodes,
     store: createMemoryStore(),
     slots: new FairGate<Node>({ max: 32 }),

@@ -98,6 +98,7 @@ const createHeads = (head: number): Heads => {
 const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
   const heads = createHeads(options.head);
   const split = new SplitLogs({
+    agree: 1,
     chain: "bench",
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
