@@ -6,6 +6,7 @@ import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import { type Fields, isFields } from "../json/jsonBytes.ts";
 import {
   type BlockTransactions,
+  firstLogIndexOf,
   formatReceiptRow,
   isReceiptAt,
   isVerifiedReceipt,
@@ -112,9 +113,7 @@ export const isReceiptUnder = (fields: Fields, header: ReceiptsHeader): boolean 
 /** Whether a receipt has the bloom of its logs, and these have its block and transaction. Throws MalformedField. */
 export const hasOwnBloom = (fields: Fields): boolean => {
   const receipt = parseReceipt(fields);
-  const [first] = listOf(fields.logs);
-  const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
-  return isBloomOf(receipt.logsBloom, receipt) && haveExpectedLocation(fields, firstLogIndex);
+  return isBloomOf(receipt.logsBloom, receipt) && haveExpectedLocation(fields, firstLogIndexOf(fields));
 };
 
 const areReceiptsOf = (list: readonly unknown[], transactions: BlockTransactions | undefined): boolean =>

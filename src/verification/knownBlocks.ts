@@ -8,7 +8,7 @@ import type { Evidence } from "./evidence.ts";
 import { MalformedField } from "./jsonFields.ts";
 import { type KnownHeader, knownHeaderOf } from "./knownHeader.ts";
 
-/** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 350 such blocks. */
+/** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 430 such blocks. */
 const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_BLOCKS = 512;
 /** The size of an entry without its rows. */

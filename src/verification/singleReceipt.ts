@@ -3,9 +3,9 @@ import { POST_EXEC_TYPE } from "../ethereum/postExec.ts";
 import { encodeReceipt } from "../ethereum/receipt.ts";
 import { asBuffer, asText, type Fields, isFields } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
-import { formatReceiptRow } from "./blockRows.ts";
+import { firstLogIndexOf, formatReceiptRow } from "./blockRows.ts";
 import { parseReceipt } from "./checkReceipts.ts";
-import { fieldsOf, isAbsent, isDeposit, isSame, listOf, MalformedField, numberOf, rpcTypeOf } from "./jsonFields.ts";
+import { isAbsent, isDeposit, isSame, MalformedField, numberOf, rpcTypeOf } from "./jsonFields.ts";
 
 /** The scan of a longer list would block the event loop for more than about 1 ms. */
 const MAX_SCANNED_BYTES = 128 * 1024;
@@ -49,12 +49,10 @@ const summaryOf = (fields: Fields): string => {
   const hasNone = rpcTypeOf(fields) === POST_EXEC_TYPE && fields.to === ZERO_ADDRESS;
   const place = PLACE.map((name) => (hasNone && name === "to" ? "" : String(fields[name] ?? "").toLowerCase()));
   const numbers = NUMBERS.map((name) => numberOf(fields[name]).toString());
-  const [first] = listOf(fields.logs);
-  const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
   // Before Byzantium, some nodes return a status instead of `root`.
   const row = isAbsent(fields.status)
     ? ""
-    : formatReceiptRow(fields, encodeReceipt(parseReceipt(fields)), firstLogIndex);
+    : formatReceiptRow(fields, encodeReceipt(parseReceipt(fields)), firstLogIndexOf(fields));
   return [...place, ...numbers, row].join(" ");
 };
 
