@@ -6,13 +6,7 @@ import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.t
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { FeedMessage, FeedReceipt } from "../feed/feedMessage.ts";
-import {
-  type Execution,
-  type ExecutionOutcome,
-  isFaultOfMessage,
-  type ReceiptExtra,
-  type UnverifiedReason,
-} from "./execution.ts";
+import { type Execution, isFaultOfMessage, type UnverifiedReason } from "./execution.ts";
 
 /** A transaction of a pending block. */
 export interface AppliedTransaction {
@@ -24,8 +18,8 @@ export interface AppliedTransaction {
   readonly gasUsed: bigint;
   /** The index in the block of this transaction's first log. */
   readonly firstLogIndex: number;
-  /** `undefined` if the transaction was not executed. */
-  readonly extra: ReceiptExtra | undefined;
+  /** Gas that the block's last transaction gives back. */
+  readonly refund: bigint;
 }
 
 /** How far a part of a block is known: its transactions were executed here, the feed states their writes, or neither. */
@@ -81,11 +75,6 @@ export interface PendingChain {
   readonly blocks: readonly PendingBlockState[];
 }
 
-/** An execution as it is shown. The receipts are still those of the message when its changes no longer are: the base has moved. */
-export interface AppliedExecution extends Omit<Execution, "outcome"> {
-  readonly outcome: (Omit<ExecutionOutcome, "changes"> & { readonly changes: StateChanges | undefined }) | undefined;
-}
-
 const typeOf = (raw: Data): number => {
   const first = Number.parseInt(raw.slice(2, 4), 16);
   return first >= 0xc0 ? 0 : first;
@@ -107,11 +96,8 @@ const receiptOf = (raw: Data, receipt: FeedReceipt): Receipt => ({
  * Returns the message's receipts if all are known, from the block's start on. Gas and log indexes of a transaction
  * depend on the receipts of all transactions before it.
  */
-const receiptsOf = (
-  before: PendingBlockState | undefined,
-  { receipts }: FeedMessage,
-  { transactions }: AppliedExecution,
-) => (before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined);
+const receiptsOf = (before: PendingBlockState | undefined, { receipts }: FeedMessage, { transactions }: Execution) =>
+  before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined;
 
 /** Returns the gas of a block's transactions. A message may name another amount than its receipts. */
 const gasOf = (block: PendingBlockState | undefined): bigint => {
@@ -121,18 +107,15 @@ const gasOf = (block: PendingBlockState | undefined): bigint => {
     : (last.receipt?.cumulativeGasUsed ?? block.newest.commitments.gasUsed);
 };
 
-const applyTransactions = (
-  before: PendingBlockState | undefined,
-  message: FeedMessage,
-  execution: AppliedExecution,
-) => {
+const applyTransactions = (before: PendingBlockState | undefined, message: FeedMessage, execution: Execution) => {
   let cumulativeGas = gasOf(before);
   let firstLogIndex = before?.logCount ?? 0;
   const feedReceipts = receiptsOf(before, message, execution);
   const transactions = message.transactions.map((raw, position): AppliedTransaction => {
     const { hash, sender } = execution.transactions[position] ?? { hash: ZERO_HASH, sender: undefined };
+    const outcome = execution.outcomes?.[position];
     const feedReceipt = feedReceipts?.get(hash);
-    const receipt = execution.outcome?.receipts[position] ?? (feedReceipt && receiptOf(raw, feedReceipt));
+    const receipt = outcome?.receipt ?? (feedReceipt && receiptOf(raw, feedReceipt));
     const applied: AppliedTransaction = {
       raw,
       hash,
@@ -140,7 +123,7 @@ const applyTransactions = (
       receipt,
       gasUsed: receipt ? receipt.cumulativeGasUsed - cumulativeGas : 0n,
       firstLogIndex,
-      extra: execution.outcome?.extras[position],
+      refund: outcome?.refund ?? 0n,
     };
     cumulativeGas = receipt?.cumulativeGasUsed ?? cumulativeGas;
     firstLogIndex += receipt?.logs.length ?? 0;
@@ -152,15 +135,15 @@ const applyTransactions = (
 
 const changesOf = (
   message: FeedMessage,
-  { outcome, unverified }: AppliedExecution,
+  { changes: executed, unverified }: Execution,
 ): Pick<BlockPart, "trust" | "changes"> => {
-  if (outcome?.changes !== undefined) {
-    return { trust: "executed", changes: outcome.changes };
+  if (executed !== undefined) {
+    return { trust: "executed", changes: executed };
   }
-  const { changes } = message;
-  return changes === undefined || isFaultOfMessage(unverified)
+  const { changes: stated } = message;
+  return stated === undefined || isFaultOfMessage(unverified)
     ? { trust: "none", changes: undefined }
-    : { trust: "stated", changes };
+    : { trust: "stated", changes: stated };
 };
 
 /** Whether the state after each of these blocks is verified. */
@@ -170,19 +153,18 @@ export const isExecuted = (blocks: readonly PendingBlockState[]): boolean =>
 /** Returns the block with other receipts, because a message has changed the refunds of earlier transactions. */
 const withRevised = (
   block: PendingBlockState | undefined,
-  revised: ExecutionOutcome["revised"],
+  revised: Execution["revised"],
 ): PendingBlockState | undefined => {
   if (block === undefined || revised === undefined) {
     return block;
   }
-  const gasBefore = (index: number): bigint => revised.receipts[index - 1]?.cumulativeGasUsed ?? 0n;
+  const gasBefore = (index: number): bigint => revised[index - 1]?.receipt.cumulativeGasUsed ?? 0n;
   const parts = block.parts.map((part): BlockPart => {
     const transactions = part.transactions.map((applied, position) => {
       const index = part.firstTransaction + position;
-      const receipt = revised.receipts[index];
-      const extra = revised.extras[index];
-      return receipt && extra
-        ? { ...applied, receipt, extra, gasUsed: receipt.cumulativeGasUsed - gasBefore(index) }
+      const outcome = revised[index];
+      return outcome
+        ? { ...applied, ...outcome, gasUsed: outcome.receipt.cumulativeGasUsed - gasBefore(index) }
         : applied;
     });
     return { ...part, transactions };
@@ -191,9 +173,9 @@ const withRevised = (
 };
 
 /** Appends one message to the chain. It must be the next one (feed/sequence). Pure. */
-export const applyMessage = (chain: PendingChain, message: FeedMessage, execution: AppliedExecution): PendingChain => {
+export const applyMessage = (chain: PendingChain, message: FeedMessage, execution: Execution): PendingChain => {
   const isFirst = message.index === 0;
-  const before = isFirst ? undefined : withRevised(chain.blocks.at(-1), execution.outcome?.revised);
+  const before = isFirst ? undefined : withRevised(chain.blocks.at(-1), execution.revised);
   const environment = before?.environment ?? message.environment;
   if (!environment) {
     return chain;

@@ -1,6 +1,7 @@
 import type { Body, PendingBlock, PendingEnvironment, PendingLog } from "../core/view.ts";
 import { type BlockHeader, blockSize, formatHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { formatQuantity, type Hash, parseData, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import { pendingHeader } from "../feed/flashblockHash.ts";
 import type { AppliedTransaction, PendingBlockState } from "./applyMessage.ts";
 import { TransactionFormatter } from "./transactionFormatter.ts";
@@ -168,8 +169,13 @@ export const createPendingBlock = (block: PendingBlockState, formatter = new Tra
 
 /** The formatted pending blocks of a chain. All views share the bodies of a block. */
 export class BlockFormatter {
-  readonly #formatter = new TransactionFormatter();
+  readonly #formatter: TransactionFormatter;
   readonly #formatted = new WeakMap<PendingBlockState, PendingBlock>();
+
+  /** `forks` returns the chain's rules as far as they are known now. */
+  constructor(forks: () => ChainForks | undefined) {
+    this.#formatter = new TransactionFormatter(forks);
+  }
 
   /** Returns the same object for the same block and message. */
   format(block: PendingBlockState): PendingBlock {

@@ -70,6 +70,7 @@ export const decodeOnly = (
     (raw) => decodeTransaction(parseData(raw), undefined, ({ hash }) => senderOf(hash)).identity,
   ),
   transactionsRoot: orderedTrieRoot(blockTransactions.map(parseData)),
-  outcome: undefined,
+  outcomes: undefined,
+  changes: undefined,
   unverified,
 });

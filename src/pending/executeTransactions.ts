@@ -5,10 +5,8 @@ import type { Receipt } from "../ethereum/receipt.ts";
 import { isOpForkActive } from "../ethereum/rules.ts";
 import type { DepositTransaction, SignedTransaction, Transaction } from "../ethereum/transaction.ts";
 import type { Engine, EngineLog, ExecutionContext, TransactionChecks } from "../evm/engine.ts";
-import { l1AttributesOf } from "../evm/opChainFees.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
 import type { Executed } from "./execution.ts";
-import { opReceiptExtra } from "./opReceipt.ts";
 import { InvalidRefund, readBeforeRefund, settleRefund } from "./refunds.ts";
 
 /** A transaction with its sender, ready for execution. */
@@ -56,8 +54,7 @@ export const executeTransaction = async (
   gasUsed: bigint,
   { checks, refund = 0n }: ExecuteOptions = {},
 ): Promise<Executed> => {
-  const { engine, state } = context;
-  const { rules } = engine;
+  const { engine } = context;
   if (!("sender" in prepared)) {
     const { transaction } = prepared;
     const result = await engine.deposit(context, transaction);
@@ -66,23 +63,22 @@ export const executeTransaction = async (
     }
     const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed);
     return {
-      ...{ receipt: { ...receipt, ...depositPart(engine, result.nonce) }, extra: {} },
-      ...{ gasUsed: result.gasUsed, refund, payer: undefined },
+      receipt: { ...receipt, ...depositPart(engine, result.nonce) },
+      gasUsed: result.gasUsed,
+      refund,
+      payer: undefined,
     };
   }
   const { transaction, sender } = prepared;
-  // The block's first deposit has written the L1 attributes.
-  const l1 = rules.op !== undefined ? l1AttributesOf({ state }) : undefined;
   const { raw } = transaction;
   const payer = { sender, gasPrice: effectiveGasPrice(transaction, context.block.baseFee) };
   if (refund > 0n) {
     readBeforeRefund(context, payer);
   }
   const result = await engine.transact(context, messageOf(transaction, sender), { checks, raw });
-  const extra = l1 ? opReceiptExtra(rules, l1, raw) : {};
   if (refund > 0n) {
     settleRefund(context, { payer, gasUsed: result.gasUsed, from: 0n, to: refund });
   }
   const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed - refund);
-  return { receipt, extra, gasUsed: result.gasUsed, refund, payer };
+  return { receipt, gasUsed: result.gasUsed, refund, payer };
 };

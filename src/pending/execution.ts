@@ -26,42 +26,37 @@ export interface DecodedTransaction {
   readonly sender: Address | undefined;
 }
 
-/** Receipt fields that are not part of consensus: L1 fees, blob gas. They are JSON values. */
-export type ReceiptExtra = Readonly<Record<string, string>>;
-
 /** Who pays for the gas of a transaction. */
 export interface Payer {
   readonly sender: Address;
   readonly gasPrice: bigint;
 }
 
-export interface Executed {
+/** The result of one transaction. */
+export interface TransactionOutcome {
   readonly receipt: Receipt;
-  /** Without the refund. */
-  readonly extra: ReceiptExtra;
-  /** Before the refund of the block's last transaction (refunds.ts). */
-  readonly gasUsed: bigint;
+  /** Gas that the block's last transaction gives back (refunds.ts). */
   readonly refund: bigint;
+}
+
+export interface Executed extends TransactionOutcome {
+  /** Before the refund. */
+  readonly gasUsed: bigint;
   /** Undefined for a deposit. */
   readonly payer: Payer | undefined;
 }
 
-/** The result of executing one message's transactions. */
-export interface ExecutionOutcome {
-  readonly receipts: readonly Receipt[];
-  readonly extras: readonly ReceiptExtra[];
-  readonly changes: StateChanges;
-  /** The receipts of all earlier transactions of the block, if the message has changed their refunds. */
-  readonly revised?: Pick<ExecutionOutcome, "receipts" | "extras"> | undefined;
-}
-
-/** The executor's result for one message. It is plain data, because threads send it to each other. */
+/** The outcome of one message. It is plain data, because threads send it to each other. */
 export interface Execution {
   readonly transactions: readonly DecodedTransaction[];
   /** The root over all transactions of the block up to this message. */
   readonly transactionsRoot: Hash;
-  /** Present if the transactions were executed and the result matches the message. */
-  readonly outcome: ExecutionOutcome | undefined;
+  /** Of its transactions. Present if they were executed and the result matches the message. */
+  readonly outcomes: readonly TransactionOutcome[] | undefined;
+  /** The outcomes of all earlier transactions of the block, if the message has changed their refunds. */
+  readonly revised?: readonly TransactionOutcome[] | undefined;
+  /** The writes. Present if the transactions were executed on the base that is the base now, and the result matches the message. */
+  readonly changes: StateChanges | undefined;
   readonly unverified: UnverifiedReason | undefined;
   /** Details of `unverified`, for the log. */
   readonly cause?: string | undefined;

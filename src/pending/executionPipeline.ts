@@ -5,7 +5,7 @@ import type { BlockMessages } from "../feed/sequenceState.ts";
 import { applyMessage, type ExtraBlockFields, type PendingChain } from "./applyMessage.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
 import type { Execution, Executor } from "./execution.ts";
-import { type MessageForm, MessageRecord } from "./messageRecord.ts";
+import { MessageRecord } from "./messageRecord.ts";
 
 export interface ExecutionPipelineOptions {
   readonly executor: Executor;
@@ -102,7 +102,7 @@ export class ExecutionPipeline {
 
   /** Whether an execution of that block, or of one below it, still runs. */
   awaits(number: bigint): boolean {
-    return this.#queue.some((record) => record.number <= number && !record.form);
+    return this.#queue.some((record) => record.number <= number && !record.execution);
   }
 
   /** Returns all messages up to the first whose execution still runs. */
@@ -161,8 +161,8 @@ export class ExecutionPipeline {
   #showLate(from: number): void {
     const shown = this.#queue.findLastIndex(({ isShown }) => isShown);
     for (const record of this.#queue.slice(from, Math.max(shown, from))) {
-      if (!record.form) {
-        this.#decode(record, "late");
+      if (!record.execution) {
+        record.finishWithoutState("late", this.#options.senderOf);
       }
     }
   }
@@ -181,7 +181,7 @@ export class ExecutionPipeline {
     const startedMs = performance.now();
     const result = this.#options.executor.execute(record.createJob(id, before));
     record.job = { id, base: this.#empty.base, result };
-    if (!record.form) {
+    if (!record.execution) {
       record.timer = setTimeout(() => this.#expireFrom(record), this.#deadlineMs(record.message));
     }
     result.then(
@@ -199,7 +199,8 @@ export class ExecutionPipeline {
       this.#repeatFrom(this.#queue.indexOf(record));
       this.#executeDue();
     } else {
-      this.#finish(record, { message: record.message, execution });
+      this.#unapplyShown(record);
+      record.finish(execution);
     }
     this.#options.onChange();
   }
@@ -208,11 +209,8 @@ export class ExecutionPipeline {
     if (!this.#isCurrent(record, id)) {
       return;
     }
-    if (record.form) {
-      this.#finish(record, { ...record.form, execution: { ...record.form.execution, unverified: "failed" } });
-    } else {
-      this.#decode(record, "failed");
-    }
+    this.#unapplyShown(record);
+    record.finishWithoutState("failed", this.#options.senderOf);
     this.#options.onChange();
   }
 
@@ -232,24 +230,11 @@ export class ExecutionPipeline {
   /** Shows a late message, and all that wait for it, without state. */
   #expireFrom(late: MessageRecord): void {
     for (const record of this.#queue.slice(this.#queue.indexOf(late))) {
-      if (!record.form) {
-        this.#decode(record, "late");
+      if (!record.execution) {
+        record.finishWithoutState("late", this.#options.senderOf);
       }
     }
     this.#options.onChange();
-  }
-
-  #decode(record: MessageRecord, unverified: "late" | "failed"): void {
-    this.#finish(record, { message: record.message, execution: record.decode(unverified, this.#options.senderOf) });
-  }
-
-  #finish(record: MessageRecord, form: MessageForm): void {
-    record.endDeadline();
-    // The message was shown without state, and now has it.
-    if (record.form) {
-      this.#unapply(this.#queue.indexOf(record));
-    }
-    record.form = form;
   }
 
   #deadlineMs(message: FeedMessage): number {
@@ -266,17 +251,24 @@ export class ExecutionPipeline {
     this.#queue = this.#queue.slice(0, count);
   }
 
-  /** Applies the messages up to the first without a form. Returns those that are applied. */
+  /** Applies the messages up to the first without an execution. Returns those that are applied. */
   #apply(): readonly MessageRecord[] {
     let chain = this.#empty;
     for (const [position, record] of this.#queue.entries()) {
-      if (!record.form) {
+      if (!record.execution) {
         return this.#queue.slice(0, position);
       }
-      record.chain ??= applyMessage(chain, record.form.message, record.form.execution);
+      record.chain ??= applyMessage(chain, record.shown, record.execution);
       ({ chain } = record);
     }
     return this.#queue;
+  }
+
+  /** The message was shown without state, and its execution has ended. */
+  #unapplyShown(record: MessageRecord): void {
+    if (record.execution) {
+      this.#unapply(this.#queue.indexOf(record));
+    }
   }
 
   /** The message at this position has changed. It and those after it are applied again. */

@@ -15,9 +15,9 @@ import { executeTransaction } from "./executeTransactions.ts";
 import {
   type Executed,
   type Execution,
-  type ExecutionOutcome,
   type FlashblockJob,
   isFaultOfMessage,
+  type TransactionOutcome,
   type UnverifiedReason,
 } from "./execution.ts";
 import { ReadSets } from "./expectedKeys.ts";
@@ -29,7 +29,7 @@ import {
   UnreadableStateError,
 } from "./jobState.ts";
 import { JobSteps } from "./jobSteps.ts";
-import { InvalidRefund, receiptExtraOf, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
+import { InvalidRefund, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
 
 export interface FlashblockExecutorOptions extends ExecutedChainOptions, RoundLimits {
   readonly engine: (rules: Rules) => Engine;
@@ -50,10 +50,17 @@ interface BlockRun {
 }
 
 /** The result of one job's execution. */
-interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
+interface Attempt extends Pick<Execution, "outcomes" | "revised" | "changes" | "unverified" | "cause"> {
   /** Present if the outcome is verified. */
   readonly executed?: ExecutedFlashblock;
 }
+
+const unverifiedAttempt = (unverified: UnverifiedReason, cause?: string): Attempt => ({
+  outcomes: undefined,
+  changes: undefined,
+  unverified,
+  cause,
+});
 
 /** Executes jobs one after another, each on the outcome of another. */
 export class FlashblockExecutor {
@@ -139,22 +146,16 @@ export class FlashblockExecutor {
       decoded.find((each) => isFaultOfMessage(each.unverified)) ??
       decoded.find((each) => each.unverified !== undefined);
     const unverified = unread?.unverified ?? (isKnown ? undefined : "unexecutable");
-    const attempt: Attempt =
+    const cause = unread?.cause ?? (isExecutable ? undefined : "the rules of this block are not known");
+    const { executed = appendExecuted(job, ancestors[0], rawsOf(decoded), { transactions: [] }), ...outcome } =
       layers && !unverified
         ? await this.#attempt(state, { ancestors, layers })
-        : {
-            outcome: undefined,
-            unverified,
-            cause: unread?.cause ?? (isExecutable ? undefined : "the rules of this block are not known"),
-          };
-    const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(decoded), { transactions: [] });
+        : unverifiedAttempt(unverified ?? "unexecutable", cause);
     this.#chain.add(executed);
     return {
       transactions: decoded.map(({ identity }) => identity),
       transactionsRoot: orderedTrieRoot(executed.raws, this.#leaves),
-      outcome: attempt.outcome,
-      unverified: attempt.unverified,
-      cause: attempt.cause,
+      ...outcome,
     };
   }
 
@@ -165,21 +166,22 @@ export class FlashblockExecutor {
       const executed = appendExecuted(job, preState.ancestors[0], rawsOf(decoded), { transactions, revised });
       const unverified = findMismatch(job, executed, this.#leaves);
       if (unverified) {
-        return { outcome: undefined, unverified, cause: undefined };
+        return unverifiedAttempt(unverified);
       }
       const isRevised = job.index > 0 && revised !== preState.ancestors[0]?.transactions;
-      const outcome: ExecutionOutcome = {
-        ...receiptsOf(transactions),
+      return {
+        executed: { ...executed, layer: changes },
+        outcomes: transactions.map(outcomeOf),
+        revised: isRevised ? revised.map(outcomeOf) : undefined,
         changes,
-        revised: isRevised ? receiptsOf(revised) : undefined,
+        unverified,
       };
-      return { executed: { ...executed, layer: changes }, outcome, unverified, cause: undefined };
     } catch (error) {
       if (error instanceof JobCancelledError) {
         throw error;
       }
       const cause = error instanceof Error ? error.message : String(error);
-      return { outcome: undefined, unverified: unverifiedReasonOf(error), cause };
+      return unverifiedAttempt(unverifiedReasonOf(error), cause);
     }
   }
 
@@ -219,10 +221,7 @@ export class FlashblockExecutor {
   }
 }
 
-const receiptsOf = (transactions: readonly Executed[]): Pick<ExecutionOutcome, "receipts" | "extras"> => ({
-  receipts: transactions.map(({ receipt }) => receipt),
-  extras: transactions.map(receiptExtraOf),
-});
+const outcomeOf = ({ receipt, refund }: Executed): TransactionOutcome => ({ receipt, refund });
 
 /** Settles the refunds that this message has changed. */
 const settleRevised = (context: ExecutionContext, earlier: readonly Executed[], revised: readonly Executed[]): void => {

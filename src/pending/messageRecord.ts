@@ -3,15 +3,9 @@ import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
-import type { AppliedExecution, PendingChain } from "./applyMessage.ts";
+import type { PendingChain } from "./applyMessage.ts";
 import { decodeOnly, type KnownSender } from "./decodeTransaction.ts";
 import { type Execution, type FlashblockJob, isFaultOfMessage, type UnverifiedReason } from "./execution.ts";
-
-/** A message as it is shown. While a copy of it executes that has replaced it, the message is still the old one. */
-export interface MessageForm {
-  readonly message: FeedMessage;
-  readonly execution: AppliedExecution;
-}
 
 interface MessageJob {
   readonly id: number;
@@ -28,11 +22,13 @@ export class MessageRecord {
   readonly #environment: PendingEnvironment;
   /** The newest execution. Undefined if the message has to be executed again. */
   job: MessageJob | undefined;
-  /** Undefined while it executes for the first time. */
-  form: MessageForm | undefined;
+  /** The outcome as it is shown. Undefined while it executes for the first time. */
+  execution: Execution | undefined;
+  /** The message that is shown: an earlier copy, while this one executes in its place. */
+  shown: FeedMessage;
   /** A view contained the message. It keeps that form until it is executed again. */
   isShown = false;
-  /** The pending chain up to this message. Undefined until the form is applied. */
+  /** The pending chain up to this message. Undefined until the execution is applied. */
   chain: PendingChain | undefined;
   /** Of the deadline of its first execution. */
   timer: NodeJS.Timeout | undefined;
@@ -40,6 +36,7 @@ export class MessageRecord {
   constructor(block: BlockMessages, message: FeedMessage, environment: PendingEnvironment) {
     this.block = block;
     this.message = message;
+    this.shown = message;
     this.#environment = environment;
   }
 
@@ -49,12 +46,12 @@ export class MessageRecord {
 
   /** Present if the message is executed and verified. */
   get changes(): StateChanges | undefined {
-    return this.form?.execution.outcome?.changes;
+    return this.execution?.changes;
   }
 
   /** Why the state after it is not verified. */
   get unverified(): UnverifiedReason | undefined {
-    return this.form?.execution.unverified;
+    return this.execution?.unverified;
   }
 
   /** Whether its execution has shown that it is right or wrong. */
@@ -86,24 +83,40 @@ export class MessageRecord {
   /** Resolves with its changes, also after its deadline. Undefined: they are not verified. */
   async untilExecuted(): Promise<StateChanges | undefined> {
     return this.job?.result.then(
-      ({ outcome }) => outcome?.changes,
+      ({ changes }) => changes,
       () => undefined,
     );
   }
 
   /** Takes the place of an earlier record of the same part of the block, as clients have seen it. */
   replace(earlier: MessageRecord): void {
-    if (earlier.isShown) {
-      this.form = earlier.form && withoutChanges(earlier.form);
-      this.isShown = this.form !== undefined;
+    if (earlier.isShown && earlier.execution) {
+      this.execution = withoutChanges(earlier.execution);
+      this.shown = earlier.shown;
+      this.isShown = true;
     }
   }
 
-  /** Discards the execution. A message that was shown keeps its form without state until it is executed again. */
+  /** Discards the execution. A message that was shown keeps its receipts without state until it is executed again. */
   repeat(): void {
     this.endDeadline();
     this.job = undefined;
-    this.form = this.isShown && this.form ? withoutChanges(this.form) : undefined;
+    this.execution = this.isShown && this.execution ? withoutChanges(this.execution) : undefined;
+  }
+
+  finish(execution: Execution): void {
+    this.endDeadline();
+    this.execution = execution;
+    this.shown = this.message;
+  }
+
+  /** Shows the message without state. What is shown already keeps its receipts. */
+  finishWithoutState(unverified: "late" | "failed", senderOf: KnownSender | undefined): void {
+    if (this.execution) {
+      this.execution = { ...this.execution, unverified };
+    } else {
+      this.finish(this.#decode(unverified, senderOf));
+    }
   }
 
   endDeadline(): void {
@@ -127,8 +140,7 @@ export class MessageRecord {
     };
   }
 
-  /** Decodes the message, to show it without state. */
-  decode(unverified: "late" | "failed", senderOf: KnownSender | undefined): Execution {
+  #decode(unverified: "late" | "failed", senderOf: KnownSender | undefined): Execution {
     const { block, message } = this;
     const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ transactions }) => transactions);
     return decodeOnly(blockTransactions, message.transactions, unverified, senderOf);
@@ -139,7 +151,4 @@ export class MessageRecord {
 const SINGLE: ReadonlySet<UnverifiedReason> = new Set(["failed", "unreadable", "tooMuchState"]);
 
 /** Removes the changes of an execution on another base. */
-const withoutChanges = ({ message, execution }: MessageForm): MessageForm => {
-  const outcome = execution.outcome && { ...execution.outcome, changes: undefined };
-  return { message, execution: { ...execution, outcome, unverified: "late" } };
-};
+const withoutChanges = (execution: Execution): Execution => ({ ...execution, changes: undefined, unverified: "late" });

@@ -85,7 +85,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const now = options.now ?? (() => performance.now());
   const blockTimeMs = (): number => heads.blockTimeMs;
   const nonces = createNonces(options);
-  const formatted = new BlockFormatter();
+  const formatted = new BlockFormatter(() => options.forks?.());
   const dropped = new DroppedTransactions({
     read,
     formatted,

@@ -1,10 +1,10 @@
-import { formatQuantity, parseData } from "../ethereum/hex.ts";
+import { parseData } from "../ethereum/hex.ts";
 import { BASE_FEE_VAULT, OPERATOR_FEE_VAULT, operatorFee } from "../ethereum/opFees.ts";
 import { parsePostExec, refundsByIndex } from "../ethereum/postExec.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { l1AttributesOf } from "../evm/opChainFees.ts";
-import type { Executed, FlashblockJob, Payer, ReceiptExtra } from "./execution.ts";
+import type { Executed, FlashblockJob, Payer } from "./execution.ts";
 
 /** The post-exec transaction gives back gas that no transaction has paid. The message is wrong. */
 export class InvalidRefund extends Error {
@@ -44,9 +44,6 @@ export const withRefunds = (earlier: readonly Executed[], refunds: Refunds): rea
     return { ...executed, refund, receipt: { ...executed.receipt, cumulativeGasUsed } };
   });
 };
-
-export const receiptExtraOf = ({ extra, refund }: Executed): ReceiptExtra =>
-  refund === 0n ? extra : { ...extra, opGasRefund: formatQuantity(refund) };
 
 interface Refund {
   readonly payer: Payer | undefined;

@@ -1,14 +1,20 @@
+import type { PendingEnvironment } from "../core/view.ts";
 import { formatTransaction } from "../ethereum/formatTransaction.ts";
 import { type Address, formatQuantity, type Hash, parseData, ZERO_ADDRESS } from "../ethereum/hex.ts";
-import { L1_BLOCK, type L1Attributes, l1AttributesFork, parseL1Attributes } from "../ethereum/opFees.ts";
+import {
+  dataFootprint,
+  L1_BLOCK,
+  type L1Attributes,
+  l1AttributesFork,
+  l1DataCost,
+  parseL1Attributes,
+} from "../ethereum/opFees.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { formatReceipt } from "../ethereum/receipt.ts";
-import type { Rules } from "../ethereum/rules.ts";
+import { type ChainForks, isOpForkActive, newestRulesAt, type Rules } from "../ethereum/rules.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { AppliedTransaction, BlockPart, PendingBlockState } from "./applyMessage.ts";
-import type { ReceiptExtra } from "./execution.ts";
-import { opReceiptExtra } from "./opReceipt.ts";
 
 /** Returns the sender. The executor has recovered it, unless the execution is late. */
 const senderOf = (applied: AppliedTransaction, transaction: Transaction): Address => {
@@ -77,7 +83,12 @@ const parse = ({ raw }: AppliedTransaction): Transaction | undefined => {
 export class TransactionFormatter {
   readonly #parsed = new WeakMap<AppliedTransaction, Transaction | undefined>();
   readonly #texts = new WeakMap<AppliedTransaction, string>();
-  readonly #l1 = new L1ReceiptFields();
+  readonly #l1: L1ReceiptFields;
+
+  /** `forks` returns the chain's rules as far as they are known now. */
+  constructor(forks: () => ChainForks | undefined = () => undefined) {
+    this.#l1 = new L1ReceiptFields(forks);
+  }
 
   /** The text is the same after each message of the block: a pending transaction has no block hash, because the hash changes. */
   transaction(block: PendingBlockState, applied: AppliedTransaction, index: number): string {
@@ -111,15 +122,12 @@ export class TransactionFormatter {
         baseFee: baseFeePerGas,
         gasUsed: applied.gasUsed,
         firstLogIndex: applied.firstLogIndex,
-        extra: this.#extraOf(block, applied, transaction),
+        extra: {
+          ...this.#l1.of(block, applied, transaction),
+          ...(applied.refund === 0n ? {} : { opGasRefund: formatQuantity(applied.refund) }),
+        },
       }),
     );
-  }
-
-  /** The execution returns no fields of deposits, because most nodes have none. */
-  #extraOf(block: PendingBlockState, applied: AppliedTransaction, transaction: Transaction): ReceiptExtra {
-    const { extra } = applied;
-    return extra === undefined || transaction.type === DEPOSIT_TYPE ? this.#l1.of(block, applied, transaction) : extra;
   }
 
   #parse(applied: AppliedTransaction): Transaction | undefined {
@@ -130,32 +138,33 @@ export class TransactionFormatter {
   }
 }
 
-interface BlockL1 {
-  readonly rules: Rules;
-  readonly attributes: L1Attributes;
-}
+/** Receipt fields that are not part of consensus. */
+type ReceiptExtra = Readonly<Record<string, string>>;
 
-/** Parses the L1 attributes of a part's first transaction: the deposit at the start of every block of an OP-stack chain. */
-const parseFirst = ({ transactions: [first] }: BlockPart): BlockL1 | undefined => {
-  if (first === undefined) {
-    return undefined;
-  }
-  try {
-    const transaction = parseTransaction(parseData(first.raw));
-    if (transaction.type !== DEPOSIT_TYPE || transaction.to !== L1_BLOCK) {
-      return undefined;
-    }
-    const op = l1AttributesFork(transaction.input);
-    if (op === undefined) {
-      return undefined;
-    }
-    return { rules: { chainId: 0n, fork: "prague", op }, attributes: parseL1Attributes(transaction.input) };
-  } catch (error) {
-    if (error instanceof InvalidTransaction) {
-      return undefined;
-    }
-    throw error;
-  }
+/** Returns the receipt fields that op-geth and op-reth add (docs/reference/op-stack.md, Fees and receipts). */
+export const opReceiptExtra = (rules: Rules, l1: L1Attributes, raw: Uint8Array): ReceiptExtra => {
+  const { fee, gasUsed } = l1DataCost(rules, l1, raw);
+  const hasOperatorFee = l1.operatorFeeScalar > 0n || l1.operatorFeeConstant > 0n;
+  return {
+    l1GasPrice: formatQuantity(l1.baseFee),
+    l1GasUsed: formatQuantity(gasUsed),
+    l1Fee: formatQuantity(fee),
+    l1BaseFeeScalar: formatQuantity(l1.baseFeeScalar),
+    l1BlobBaseFee: formatQuantity(l1.blobBaseFee),
+    l1BlobBaseFeeScalar: formatQuantity(l1.blobBaseFeeScalar),
+    ...(isOpForkActive(rules, "isthmus") && hasOperatorFee
+      ? {
+          operatorFeeScalar: formatQuantity(l1.operatorFeeScalar),
+          operatorFeeConstant: formatQuantity(l1.operatorFeeConstant),
+        }
+      : {}),
+    ...(isOpForkActive(rules, "jovian")
+      ? {
+          daFootprintGasScalar: formatQuantity(l1.daFootprintGasScalar),
+          blobGasUsed: formatQuantity(dataFootprint(l1, raw)),
+        }
+      : {}),
+  };
 };
 
 /** A deposit pays no L1 fee. op-geth's receipts of deposits have none of these fields, those of op-reth have all. */
@@ -164,13 +173,23 @@ const ofDeposit = (extra: ReceiptExtra, names: readonly string[]): ReceiptExtra 
   return Object.fromEntries(fields.filter(([name]) => names.includes(name)));
 };
 
+interface BlockL1 {
+  readonly rules: Rules;
+  readonly attributes: L1Attributes;
+}
+
 /**
- * Computes the L1 fields of receipts from the feed's metadata, for transactions that were not executed.
- * The fields follow from the transaction's bytes and the block's first deposit. Deposits have those that the nodes' deposits have.
+ * Computes the L1 fields of receipts. They follow from the transaction's bytes and the block's first deposit, the same before and
+ * after the execution. Deposits have those that the nodes' deposits have.
  */
 class L1ReceiptFields {
+  readonly #forks: () => ChainForks | undefined;
   /** The parsed attributes by the first part of a block. */
   readonly #parsed = new WeakMap<BlockPart, BlockL1 | undefined>();
+
+  constructor(forks: () => ChainForks | undefined) {
+    this.#forks = forks;
+  }
 
   of(block: PendingBlockState, { raw }: AppliedTransaction, transaction: Transaction): ReceiptExtra {
     const { deposit } = block.extraBlockFields;
@@ -185,13 +204,25 @@ class L1ReceiptFields {
     return transaction.type === DEPOSIT_TYPE ? ofDeposit(extra, deposit?.receipt ?? []) : extra;
   }
 
-  #parse({ parts: [first] }: PendingBlockState): BlockL1 | undefined {
+  #parse({ environment, parts: [first] }: PendingBlockState): BlockL1 | undefined {
     if (first === undefined) {
       return undefined;
     }
     if (!this.#parsed.has(first)) {
-      this.#parsed.set(first, parseFirst(first));
+      this.#parsed.set(first, this.#parseFirst(first, environment));
     }
     return this.#parsed.get(first);
+  }
+
+  /** Parses the L1 attributes of a part's first transaction: the deposit at the start of every block of an OP-stack chain. */
+  #parseFirst({ transactions: [first] }: BlockPart, { number, timestamp }: PendingEnvironment): BlockL1 | undefined {
+    const transaction = first && parse(first);
+    if (transaction?.type !== DEPOSIT_TYPE || transaction.to !== L1_BLOCK) {
+      return undefined;
+    }
+    const forks = this.#forks();
+    // Calldata of forks before Isthmus does not say which.
+    const op = l1AttributesFork(transaction.input) ?? (forks && newestRulesAt(forks, number, timestamp).op);
+    return op && { rules: { chainId: 0n, fork: "prague", op }, attributes: parseL1Attributes(transaction.input) };
   }
 }

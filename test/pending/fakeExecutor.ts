@@ -5,7 +5,7 @@ import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { LogEntry } from "../../src/ethereum/receipt.ts";
-import type { Execution, Executor, FlashblockJob } from "../../src/pending/execution.ts";
+import type { Execution, Executor, FlashblockJob, TransactionOutcome } from "../../src/pending/execution.ts";
 
 export interface FakeRun {
   readonly logs?: readonly LogEntry[];
@@ -30,19 +30,8 @@ export const createFakeExecutor = () => {
       transactions: job.transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: SENDER })),
       transactionsRoot: orderedTrieRoot(all.map(parseData)),
       unverified,
-      outcome: unverified
-        ? undefined
-        : {
-            receipts: job.transactions.map((_, position) => ({
-              type: 2,
-              status: true,
-              cumulativeGasUsed: BigInt(position + 1) * 21_000n,
-              logs: position === 0 ? logs : [],
-              logsBloom: createBloom(),
-            })),
-            extras: job.transactions.map(() => ({})),
-            changes: new Map(changes),
-          },
+      outcomes: unverified ? undefined : job.transactions.map((_, position) => outcomeOf(position, logs)),
+      changes: unverified ? undefined : new Map(changes),
     };
   };
 
@@ -73,6 +62,17 @@ export const createFakeExecutor = () => {
     },
   };
 };
+
+const outcomeOf = (position: number, logs: readonly LogEntry[]): TransactionOutcome => ({
+  receipt: {
+    type: 2,
+    status: true,
+    cumulativeGasUsed: BigInt(position + 1) * 21_000n,
+    logs: position === 0 ? logs : [],
+    logsBloom: createBloom(),
+  },
+  refund: 0n,
+});
 
 const SENDER: Address = `0x${"11".repeat(20)}`;
 

@@ -114,8 +114,8 @@ test("a message with unknown rules is decoded and not executed", async () => {
     accessList: [],
     expected: expected(1),
   };
-  const { unverified, outcome, transactions } = await runner.run(job, RULES, false);
-  assert.deepEqual([unverified, outcome, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
+  const { unverified, outcomes, transactions } = await runner.run(job, RULES, false);
+  assert.deepEqual([unverified, outcomes, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
   assert.deepEqual(asked, []);
 });
 
@@ -171,9 +171,9 @@ test("each message is executed on the state after the one before, and returns it
     expected: expected(3),
   });
   assert.equal(second.unverified, undefined);
-  assert.equal(second.outcome?.receipts.at(-1)?.cumulativeGasUsed, 3n * GAS);
-  assert.equal(second.outcome?.changes.get(RECIPIENT)?.account?.balance, 3n);
-  assert.equal(second.outcome?.changes.get(SENDER)?.account?.nonce, 3n);
+  assert.equal(second.outcomes?.at(-1)?.receipt.cumulativeGasUsed, 3n * GAS);
+  assert.equal(second.changes?.get(RECIPIENT)?.account?.balance, 3n);
+  assert.equal(second.changes?.get(SENDER)?.account?.nonce, 3n);
 });
 
 test("moving the base along executed messages fetches nothing again, and another base discards all state", async () => {
@@ -182,11 +182,11 @@ test("moving the base along executed messages fetches nothing again, and another
   runner.rebase({ number: 1n, hash: `0x${"1".repeat(64)}` }, 1);
   const before = asked.length;
   const next = await run(2, { before: 1, environment: environment(2n), transactions: [await transfer(1)] });
-  assert.equal(next.outcome?.changes.get(RECIPIENT)?.account?.balance, 2n);
+  assert.equal(next.changes?.get(RECIPIENT)?.account?.balance, 2n);
   assert.equal(asked.length, before);
   runner.rebase({ number: 1n, hash: `0x${"2".repeat(64)}` }, undefined);
   const again = await run(3, { environment: environment(2n), transactions: [await transfer(0)] });
-  assert.equal(again.outcome?.changes.get(RECIPIENT)?.account?.balance, 1n);
+  assert.equal(again.changes?.get(RECIPIENT)?.account?.balance, 1n);
   assert.ok(asked.length > before);
 });
 
@@ -201,7 +201,7 @@ test("a result that differs from the message is unverified, and so is every late
   assert.equal(await unverified({ receiptsRoot: ZERO_HASH }), "receiptsRoot");
   const after = await run(2, { before: 1, index: 1, transactions: [await transfer(1)], expected: expected(2) });
   assert.equal(after.unverified, "unexecutable");
-  assert.equal(after.outcome, undefined);
+  assert.equal(after.outcomes, undefined);
 });
 
 test("a transaction that cannot be executed is reported with the reason", async () => {

@@ -6,7 +6,7 @@ import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { parseL1Attributes } from "../../src/ethereum/opFees.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { TransactionFields } from "../../src/pending/nodeTransactionFields.ts";
-import { opReceiptExtra } from "../../src/pending/opReceipt.ts";
+import { opReceiptExtra } from "../../src/pending/transactionFormatter.ts";
 import { encodeL1Attributes } from "../devnet/l1Attributes.ts";
 import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
 import { createRig } from "./pendingRig.ts";

@@ -213,7 +213,7 @@ export const executeRecording = async (
     environment = message.environment ?? environment;
     assert.ok(environment);
     const { gasUsed, logsBloom, receiptsRoot } = message.commitments;
-    const { outcome, unverified } = await executor.execute({
+    const { changes, unverified } = await executor.execute({
       id: position + 1,
       before: position === 0 ? undefined : position,
       environment,
@@ -222,8 +222,8 @@ export const executeRecording = async (
       accessList: message.accessList,
       expected: { gasUsed, logsBloom, receiptsRoot },
     });
-    assert.ok(outcome, `${environment.number}-${message.index}: ${unverified}`);
-    layers.push(outcome.changes);
+    assert.ok(changes, `${environment.number}-${message.index}: ${unverified}`);
+    layers.push(changes);
   }
   return layers;
 };

@@ -63,10 +63,10 @@ test("a recorded builder: every message verifies, each block's writes give its s
   const layers = new Map<bigint, StateChanges[]>();
   for (const job of jobsOf(messagesOf(real))) {
     const { number, timestamp } = job.environment;
-    const { unverified, outcome } = await runner.run(job, rulesAt(real.forks, number, timestamp));
+    const { unverified, changes } = await runner.run(job, rulesAt(real.forks, number, timestamp));
     assert.equal(unverified, undefined, `${number}-${job.index}`);
-    assert.ok(outcome);
-    layers.set(number, [...(layers.get(number) ?? []), outcome.changes]);
+    assert.ok(changes);
+    layers.set(number, [...(layers.get(number) ?? []), changes]);
   }
   for (const [number, written] of layers) {
     const at = real.blocks.findIndex((block) => BigInt(block.number) === number);
@@ -147,9 +147,9 @@ const callOf = (raw: Uint8Array, chainId: bigint) => {
 
 const changesOfAll = (executions: readonly Execution[]): StateChanges =>
   mergeChanges(
-    executions.map(({ outcome, unverified, cause }, index) => {
-      assert.ok(outcome, `message ${index}: ${unverified} ${cause}`);
-      return outcome.changes;
+    executions.map(({ changes, unverified, cause }, index) => {
+      assert.ok(changes, `message ${index}: ${unverified} ${cause}`);
+      return changes;
     }),
   );
 
@@ -238,9 +238,9 @@ test("base sepolia 37312300 with an access list in each message: two round trips
   // All at once: each message fetches its state while earlier ones wait for theirs.
   const listed = await Promise.all(
     jobsOf(messagesOf(real)).map(async (job): Promise<FlashblockJob> => {
-      const { outcome } = await tracing.executor.execute(job);
-      assert.ok(outcome);
-      const accessList = [...outcome.changes].map(([address, { slots }]) => ({ address, slots: [...slots.keys()] }));
+      const { changes } = await tracing.executor.execute(job);
+      assert.ok(changes);
+      const accessList = [...changes].map(([address, { slots }]) => ({ address, slots: [...slots.keys()] }));
       return { ...job, accessList };
     }),
   );
