@@ -72,8 +72,8 @@ const hasOtherHash = (
 ): boolean => hasSealedHashes && block.messages.at(-1)?.commitments.blockHash !== environment?.parentHash;
 
 /**
- * A block is complete if the next one follows from it, and it has no fewer messages than the two complete blocks before it. A message
- * that names its predecessor needs no such number. If nothing shows that a message is missing, only the next head shows whether it is.
+ * A block is complete if the next one follows from it, and one of the two complete blocks before it had no more messages. A message
+ * that names its predecessor needs no such number. Otherwise only the next head shows whether a message is missing.
  */
 const completenessOf = (
   state: SequenceState,

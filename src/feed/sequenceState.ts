@@ -85,7 +85,7 @@ export type Verdict = "verified" | "wrong" | "open";
 export interface SequenceLimits {
   /** Limit of blocks above the head. */
   readonly maxDepth: number;
-  /** The number of messages that the newest blocks had. `undefined` if they differ. */
+  /** The least number of messages that the newest complete blocks had. Infinite until one is known. Default: no number is compared. */
   readonly usualCount?: number | undefined;
   /** Present: each message of this chain has the hash of its own header, so that other messages are discarded. */
   readonly trueHashes?: MessageHashes | undefined;

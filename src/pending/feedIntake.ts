@@ -26,6 +26,8 @@ export interface FeedIntakeOptions {
 /** The share of a block time that may pass between a sealed block and the first message of the next. */
 const BOUNDARY_SHARE = 1 / 4;
 const MAX_COUNTED_GAPS = 64;
+/** The number of messages may differ by one from block to block. */
+const COMPARED_BLOCKS = 2;
 /** After this number of blocks without a first message that has its own hash, the chain's hashes do not count as true any more. */
 const MAX_WRONG_FIRSTS = 2;
 
@@ -40,8 +42,8 @@ export class FeedIntake {
   #countedGaps: readonly Data[] = [];
   /** The newest block whose last message may be lost. */
   #suspect: bigint | undefined;
-  /** The newest complete block's number of messages, and whether the one before it had the same number. */
-  #count: { readonly messages: number; readonly isUsual: boolean } | undefined;
+  /** The numbers of messages of the newest complete blocks. */
+  #counts: readonly number[] = [];
   readonly #hashes = new MessageHashes();
   /** A sealed block has shown that the hash of each message is that of its own header. */
   #hasTrueHashes = false;
@@ -145,7 +147,7 @@ export class FeedIntake {
   /** Takes blocks that are sealed now. The sealed block shows whether the last message was lost. */
   confirm(passed: readonly Passed[]): void {
     this.#learnHashes(passed);
-    this.#learnCount(passed);
+    this.#learnCounts(passed);
     const sealed = passed.find(({ block }) => block.environment.number === this.#suspect);
     if (sealed) {
       this.#suspect = undefined;
@@ -163,14 +165,10 @@ export class FeedIntake {
     }
   }
 
-  /** If two complete blocks in a row had the same number of messages, a block with fewer may lack its last ones. */
-  #learnCount(passed: readonly Passed[]): void {
-    for (const { block, differences } of passed) {
-      if (!differences.includes("transactions")) {
-        const messages = block.parts.length;
-        this.#count = { messages, isUsual: this.#count?.messages === messages };
-      }
-    }
+  /** A block with fewer messages than each of these may lack its last ones. */
+  #learnCounts(passed: readonly Passed[]): void {
+    const complete = passed.filter(({ differences }) => !differences.includes("transactions"));
+    this.#counts = [...this.#counts, ...complete.map(({ block }) => block.parts.length)].slice(-COMPARED_BLOCKS);
   }
 
   /** A fork may change the header, so that no message has its own hash from then on. */
@@ -190,7 +188,7 @@ export class FeedIntake {
     return {
       maxDepth,
       baseFeeAfter,
-      usualCount: this.#count?.isUsual === true ? this.#count.messages : undefined,
+      usualCount: Math.min(...this.#counts),
       trueHashes: this.#hasTrueHashes ? this.#hashes : undefined,
       verdictOf,
     };

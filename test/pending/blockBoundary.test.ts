@@ -7,15 +7,15 @@ import { formatQuantity } from "../../src/ethereum/hex.ts";
 import { newestRulesAt } from "../../src/ethereum/rules.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { txHash } from "../support/builders/flashblocks.ts";
-import { ALICE, account, createRig, decode } from "./pendingRig.ts";
-import { block, type Rig } from "./sealBlock.ts";
+import { ALICE, account, decode } from "./pendingRig.ts";
+import { block, createBegunRig, type Rig } from "./sealBlock.ts";
 
 /** The last message of a block is lost or late, while the next block is shown. */
 
 const removedOf = ({ changes }: Rig): readonly unknown[] => changes.flatMap(({ removed }) => removed).map(decode);
 
 test("a late message of the block below leaves the shown block above, and removes no log", async (t) => {
-  const rig = createRig(t);
+  const rig = await createBegunRig(t);
   const log = { address: ALICE, topics: [], data: "0x01" as const };
   rig.fake.say("102-0", { logs: [log] });
   rig.fake.say("102-1", { logs: [log] });
@@ -40,7 +40,7 @@ test("a late message of the block below leaves the shown block above, and remove
 });
 
 test("the first user message that fails withdraws its block while the block below is not sealed", async (t) => {
-  const rig = createRig(t);
+  const rig = await createBegunRig(t);
   rig.fake.say("101-1", { changes: [[ALICE, { account: account(2n, 1n), slots: new Map(), isCleared: false }]] });
   rig.fake.say("102-0", { logs: [{ address: ALICE, topics: [], data: "0x" }] });
   rig.fake.say("102-1", { unverified: "receiptsRoot" });
@@ -60,7 +60,7 @@ test("the first user message that fails withdraws its block while the block belo
 });
 
 test("a later message that fails leaves the verified ones of its block", async (t) => {
-  const rig = createRig(t);
+  const rig = await createBegunRig(t);
   rig.fake.say("102-2", { unverified: "gas" });
   await rig.send(...block(101n), ...block(102n, 3));
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "degraded"]);
@@ -106,7 +106,7 @@ const headerOf = (number: bigint, baseFeePerGas: bigint, gasUsed: bigint) => ({
 
 /** The chain's newest sealed blocks have shown whether their base fees follow the rule. */
 const createFeeRig = async (t: TestContext, follows: boolean): Promise<Rig> => {
-  const rig = createRig(t, { forks: () => FORKS, head: 98n });
+  const rig = await createBegunRig(t, { forks: () => FORKS, head: 98n });
   rig.heads.move(
     { number: 99n, header: headerOf(99n, 1_000_000n, 27_000_000n) },
     { number: 100n, header: headerOf(100n, follows ? feeAfter(1_000_000n, 27_000_000n) : 7n, 27_000_000n) },

@@ -5,7 +5,7 @@ import { parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { flashblock, hashOf, payloadOf, raw } from "../support/builders/flashblocks.ts";
 import { createRig } from "./pendingRig.ts";
-import { assertNotOlder, block, type Rig, sealBlock, sealed } from "./sealBlock.ts";
+import { assertNotOlder, block, createBegunRig, type Rig, sealBlock, sealed } from "./sealBlock.ts";
 
 /** Asserts that the feed is served live with the next block. */
 const assertLive = async (rig: Rig, number: bigint): Promise<void> => {
@@ -146,7 +146,7 @@ test("a block with fewer messages that lacks none is degraded until the next hea
 });
 
 test("a node behind by more than the depth is degraded when messages are discarded, then stale", async (t) => {
-  const rig = createRig(t);
+  const rig = await createBegunRig(t);
   for (let number = 101n; number <= 105n; number++) {
     await rig.send(...block(number));
   }
@@ -197,7 +197,7 @@ test("a feed of another chain: other numbers, other parents, other chain ids", a
 });
 
 test("a restarted node whose heads stop and then jump", async (t) => {
-  const rig = createRig(t);
+  const rig = await createBegunRig(t);
   for (let number = 101n; number <= 107n; number++) {
     await rig.send(...block(number));
     await rig.pass(2_000);

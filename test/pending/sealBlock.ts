@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { parseData } from "../../src/ethereum/hex.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
-import type { createRig } from "./pendingRig.ts";
+import { createRig, type RigOptions } from "./pendingRig.ts";
 
 export const block = (number: bigint, count = 2) =>
   Array.from({ length: count }, (_, index) =>
@@ -12,6 +13,19 @@ export const block = (number: bigint, count = 2) =>
   );
 
 export type Rig = ReturnType<typeof createRig>;
+
+/** Creates pending views after a first complete block of one message, so that the number of messages of a block is known. */
+export const createBegunRig = async (t: TestContext, options: RigOptions = {}): Promise<Rig> => {
+  const { head = 100n } = options;
+  const rig = createRig(t, { ...options, head: head - 1n });
+  const messages = block(head, 1);
+  await rig.send(...messages);
+  rig.heads.move(sealed(messages, head));
+  await turn();
+  rig.changes.length = 0;
+  rig.fake.rebased.length = 0;
+  return rig;
+};
 
 /** Asserts that pending is not older than the newest sealed block: its blocks are above it, and its base is that block. */
 export const assertNotOlder = (rig: Rig): void => {

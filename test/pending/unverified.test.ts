@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { flashblock, raw } from "../support/builders/flashblocks.ts";
 import { ALICE, account, createRig } from "./pendingRig.ts";
-import { block, type Rig, sealed } from "./sealBlock.ts";
+import { block, createBegunRig, type Rig, sealed } from "./sealBlock.ts";
 
 const nonceOf = (nonce: bigint) => ({
   changes: [[ALICE, { account: account(nonce, nonce), isCleared: false, slots: new Map() }]] as const,
@@ -148,7 +148,7 @@ const announced = ({ changes }: Rig): readonly string[] =>
 const removedOf = ({ changes }: Rig): readonly unknown[] => changes.flatMap(({ removed }) => removed);
 
 test("messages that were shown unverified stay in the view while they are executed again on the sealed block", async (t) => {
-  const rig = createRig(t);
+  const rig = await createBegunRig(t);
   const log = { address: ALICE, topics: [], data: "0x01" as const };
   rig.fake.say("101-0", { unverified: "gas" });
   const first = flashblock(0, { transactions: [raw(1)] });
@@ -178,7 +178,7 @@ test("messages that were shown unverified stay in the view while they are execut
 });
 
 test("verified messages above a block that differs stay in the view, without state until they are executed again", async (t) => {
-  const rig = createRig(t);
+  const rig = await createBegunRig(t);
   const log = { address: ALICE, topics: [], data: "0x01" as const };
   rig.fake.say("102-0", { ...nonceOf(7n), logs: [log] });
   const block = [flashblock(0, { transactions: [raw(1)] })];
