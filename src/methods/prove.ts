@@ -13,6 +13,7 @@ import {
   isData,
   isHash,
   isQuantity,
+  lowerPrefix,
   parseData,
 } from "../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
@@ -257,7 +258,7 @@ interface ReadPart {
  * or the served chain names.
  */
 const readPart = async (proven: ProvenCall, part: ProvenPart, named: unknown): Promise<ReadPart | undefined> => {
-  const hash = isFields(named) ? named.blockHash : isHash(named) ? named : undefined;
+  const hash = isFields(named) ? named.blockHash : isHash(lowerPrefix(named)) ? named : undefined;
   const method = hash === undefined ? "eth_getBlockByNumber" : "eth_getBlockByHash";
   const { block, proof, body } = await proven.read(method, [hash ?? named, true]);
   const isRooted = proof !== undefined && block !== undefined && isAnchored(block, proven);
@@ -311,7 +312,8 @@ interface Place {
 const placeOf = async (proven: ProvenCall, answer: BlockAnswer, first: RpcResponse): Promise<Place | undefined> => {
   const [named, option] = proven.call.params;
   if (answer !== "transaction" && answer !== "receipt") {
-    return { named, index: isQuantity(option) ? BigInt(option) : undefined };
+    const index = lowerPrefix(option);
+    return { named, index: isQuantity(index) ? BigInt(index) : undefined };
   }
   const hash = first.block?.hash;
   const found = hash && (await readPart(proven, "hashes", hash));
@@ -320,7 +322,11 @@ const placeOf = async (proven: ProvenCall, answer: BlockAnswer, first: RpcRespon
 };
 
 /** Takes an answer from a part of its block. Undefined: it does not follow. */
-const valueIn = (items: JsonItems, answer: BlockAnswer, index = -1n): string | Uint8Array | null | undefined => {
+const valueIn = (
+  items: JsonItems,
+  answer: BlockAnswer,
+  index: bigint | undefined,
+): string | Uint8Array | null | undefined => {
   switch (answer) {
     case "transactionCount":
       return formatQuantity(items.length);
@@ -330,8 +336,11 @@ const valueIn = (items: JsonItems, answer: BlockAnswer, index = -1n): string | U
     case "receipts":
       return items.whole;
     default: {
+      if (index === undefined) {
+        return undefined;
+      }
       // The block also shows that it has nothing at an index.
-      const item = index >= BigInt(items.length) ? null : items.at(Number(index));
+      const item = index < items.length ? items.at(Number(index)) : null;
       return item && new Uint8Array(item);
     }
   }

@@ -395,6 +395,23 @@ test("what cannot be proven fails with the reason, and what needs no proof does 
   assert.ok((await metric(service.opsUrl, "forebay_proof_answers_total", 'label="proven"')) > 0);
 });
 
+test("a hash and an index with the prefix 0X are proven too", async () => {
+  const block = chain.recent.at(-1) ?? assert.fail();
+  const upper = (hex: unknown): string => String(hex).replace("0x", "0X");
+  for (const [method, named] of [
+    ["eth_getTransactionByBlockHashAndIndex", block.hash],
+    ["eth_getTransactionByBlockNumberAndIndex", block.number],
+  ] as const) {
+    const expected = await required(method, named, "0x0");
+    const { result, error, label } = await required(method, upper(named), "0X0");
+    assert.equal(error, undefined, method);
+    assert.match(label ?? "", /^proven/, method);
+    assert.deepEqual(result, expected.result, method);
+  }
+  const { result } = await required("eth_getBlockTransactionCountByHash", upper(block.hash));
+  assert.deepEqual(result, await truth("eth_getBlockTransactionCountByHash", block.hash));
+});
+
 test("each item of a batch fails alone", async () => {
   const [account] = chain.accounts;
   const call = (id: number, method: string, ...params: readonly unknown[]) => ({ jsonrpc: "2.0", id, method, params });
