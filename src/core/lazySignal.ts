@@ -80,17 +80,23 @@ export class LazySignal {
 
 /** A signal that owns its deadline: it aborts itself then, with an error of the status 504. Must be ended by `end`. */
 export class DeadlineSignal extends LazySignal {
-  readonly #timer: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(deadlineMs: number) {
+  /** `onDeadline` is called before the listeners, with the error. */
+  constructor(deadlineMs: number, onDeadline?: (error: RpcError) => void) {
     super(deadlineMs);
     if (deadlineMs < Number.POSITIVE_INFINITY) {
-      this.#timer = setTimeout(() => this.abort(upstreamTimeout("no node answered in time")), msUntil(deadlineMs));
+      this.#timer = setTimeout(() => {
+        const error = upstreamTimeout("no node answered in time");
+        onDeadline?.(error);
+        this.abort(error);
+      }, msUntil(deadlineMs));
     }
   }
 
   end(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 }
 

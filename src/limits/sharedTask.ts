@@ -23,11 +23,10 @@ export class SharedTask<T> {
   /** Others find the task by its key in `inFlight` until it ends. */
   constructor(caller: TaskCaller, key: string, inFlight: Map<string, SharedTask<T>>) {
     this.deadlineMs = caller.deadlineMs;
-    this.ending = new DeadlineSignal(caller.deadlineMs);
+    // The callers get this error, and not that of the task, which is then ended.
+    this.ending = new DeadlineSignal(caller.deadlineMs, (error) => this.#fail(error));
     this.#key = key;
     this.#inFlight = inFlight;
-    // The first listener: the callers get this error, and not that of the task, which is then ended.
-    this.ending.add(() => this.#fail(this.ending.reason));
     this.#first = this.join(caller);
     inFlight.set(key, this);
   }
