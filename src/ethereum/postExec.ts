@@ -1,6 +1,8 @@
 import { RLP } from "@ethereumjs/rlp";
+import { createBloom } from "./bloom.ts";
 import { formatData, formatQuantity, type Hash, ZERO_ADDRESS } from "./hex.ts";
 import { keccak256Hex } from "./keccak.ts";
+import type { Receipt } from "./receipt.ts";
 import { concatBytes, encodeList, encodeNumber } from "./rlp.ts";
 
 /** The transaction that ends a block since Lagoon. Other chains have used this type for something else. */
@@ -112,4 +114,13 @@ export const formatPostExec = (
   transactionIndex: formatQuantity(transactionIndex),
   type: formatQuantity(POST_EXEC_TYPE),
   value: "0x0",
+});
+
+/** Returns the receipt of the transaction that ends a block, after this gas. */
+export const postExecReceipt = (cumulativeGasUsed: bigint): Receipt => ({
+  type: POST_EXEC_TYPE,
+  status: true,
+  cumulativeGasUsed,
+  logs: [],
+  logsBloom: createBloom(),
 });

@@ -6,11 +6,17 @@ import type { Engine, ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { complete } from "../evm/reads/complete.ts";
 import { TransactionError } from "../evm/transactionError.ts";
-import { overwritten, parentHashes } from "./blockState.ts";
 import type { Decoded } from "./decodeTransaction.ts";
 import { EngineQueue } from "./engineQueue.ts";
-import { ExecutedChain, type ExecutedChainOptions, layersOf } from "./executedChain.ts";
-import { appendExecuted, type ExecutedFlashblock, earlierOf, findMismatch } from "./executedFlashblock.ts";
+import {
+  appendExecuted,
+  ExecutedChain,
+  type ExecutedChainOptions,
+  type ExecutedFlashblock,
+  earlierOf,
+  findMismatch,
+  layersOf,
+} from "./executedChain.ts";
 import { executeTransaction } from "./executeTransactions.ts";
 import {
   type Executed,
@@ -28,7 +34,7 @@ import {
   type RoundLimits,
   UnreadableStateError,
 } from "./jobState.ts";
-import { JobSteps } from "./jobSteps.ts";
+import { JobSteps, overwritten, parentHashes } from "./jobSteps.ts";
 import { InvalidRefund, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
 
 export interface FlashblockExecutorOptions extends ExecutedChainOptions, RoundLimits {

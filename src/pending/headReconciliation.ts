@@ -2,12 +2,11 @@ import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ExtraBlockFields } from "./applyMessage.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
-import { ExecutedBlocks } from "./executedBlocks.ts";
+import { ExecutedBlocks, sealBlocks } from "./executedBlocks.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
-import { sealBlocks } from "./sealBlocks.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */

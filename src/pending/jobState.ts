@@ -4,13 +4,12 @@ import type { ExecutionContext } from "../evm/engine.ts";
 import { alternatingGuesses } from "../evm/reads/guesses.ts";
 import { type FoundKeys, KeySearch } from "../evm/reads/keySearch.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
-import { parentHashes } from "./blockState.ts";
 import type { EngineQueue } from "./engineQueue.ts";
 import type { ExecutedChain } from "./executedChain.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { alwaysReadKeys, lacksCode, plainCallOf, type ReadSets } from "./expectedKeys.ts";
-import type { JobSteps } from "./jobSteps.ts";
+import { type JobSteps, parentHashes } from "./jobSteps.ts";
 
 /** Values that guesses may fetch for one message. */
 const MAX_GUESSED = 10_000;

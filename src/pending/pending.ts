@@ -4,8 +4,8 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { ExecutedBlocks } from "./executedBlocks.ts";
-import { needsNode } from "./mode.ts";
 import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";
+import { needsNode } from "./servingDecision.ts";
 
 const CHECK_MS = 250;
 /** The heads are refreshed after this silence of a live feed: the chain may have ended its feed for sub-second blocks. */

@@ -11,10 +11,9 @@ import type { Executor } from "./execution.ts";
 import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadSource } from "./headReconciliation.ts";
-import type { PendingBackend } from "./mode.ts";
 import { TransactionFields } from "./nodeTransactionFields.ts";
 import { PendingSupportProbe } from "./pendingSupportProbe.ts";
-import { ServingDecision } from "./servingDecision.ts";
+import { type PendingBackend, ServingDecision } from "./servingDecision.ts";
 import { SharedNonces, SubmittedNonces } from "./submittedNonces.ts";
 import { ViewPublication } from "./viewPublication.ts";
 

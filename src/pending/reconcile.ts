@@ -1,9 +1,9 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import { formatData, type Hash, isHash, isQuantity, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { postExecReceipt } from "../ethereum/postExec.ts";
 import { encodeReceipt } from "../ethereum/receipt.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
-import { postExecReceipt } from "./executedFlashblock.ts";
 
 /** A field that differs between the pending and the sealed block. It is a label value of the metric. */
 export type Difference = "transactions" | "gas" | "bloom" | "receiptsRoot";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sealBlocks } from "../../src/pending/sealBlocks.ts";
+import { sealBlocks } from "../../src/pending/executedBlocks.ts";
 import { hashOf } from "../support/builders/flashblocks.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
 

@@ -418,15 +418,15 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   /** A sealed block with further transactions counts as its pending block. */
   surplusTransactions: {
     variant: "",
-    test: "test/pending/sealBlocks.test.ts",
+    test: "test/pending/executedBlocks.test.ts",
     edits: [
       {
-        file: "src/pending/sealBlocks.ts",
+        file: "src/pending/executedBlocks.ts",
         from: "if (differences.length > 0) {",
         to: 'differences = differences.filter((each) => each !== "transactions"); if (differences.length > 0) {',
       },
       {
-        file: "src/pending/sealBlocks.ts",
+        file: "src/pending/executedBlocks.ts",
         from: "for (const { block: pending, differences } of passed) {",
         to: "for (let { block: pending, differences } of passed) {",
       },

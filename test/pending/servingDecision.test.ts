@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decideBackend, decideServing, type ServingFacts } from "../../src/pending/mode.ts";
+import { decideBackend, decideServing, type ServingFacts } from "../../src/pending/servingDecision.ts";
 import { flashblock } from "../support/builders/flashblocks.ts";
 import { createRig } from "./pendingRig.ts";
 
