@@ -1,4 +1,5 @@
-import { Counter, Histogram } from "prom-client";
+import { Counter } from "prom-client";
+import { SummedHistogram } from "../src/telemetry/summedSeries.ts";
 import { createTelemetry } from "../src/telemetry/telemetry.ts";
 
 export interface MetricRow {
@@ -26,7 +27,7 @@ export const readMetrics = (): readonly MetricRow[] => {
     if (metric === undefined) {
       return [];
     }
-    const kind = metric instanceof Histogram ? "histogram" : metric instanceof Counter ? "counter" : "gauge";
+    const kind = metric instanceof SummedHistogram ? "histogram" : metric instanceof Counter ? "counter" : "gauge";
     return [{ name, kind, labels: labelsOf(metric), help: textOf(metric, "help") }];
   });
 };

@@ -94,6 +94,7 @@ test("Cache-Status is documented as it is sent", () => {
   const statuses: readonly (readonly CacheStatus[])[] = [
     [{ hit: "memory" }],
     [{ fwd: "miss", stored: true }],
+    [{ fwd: "miss" }],
     [{ fwd: "miss", collapsed: true }],
     [{ fwd: "method" }],
     [{ hit: "memory" }, { fwd: "miss" }],
