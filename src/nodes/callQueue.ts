@@ -1,10 +1,11 @@
-import { FairQueue, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
+import { FairQueue, INTERNAL_OWNER, ownerOf, type QueueOwner } from "../limits/fairQueue.ts";
 import type { CallCarrier, SentCall } from "./exchange.ts";
-
-const FOREBAY = { clientId: "" };
 
 /** Calls of forebay itself have no connection. */
 export const isOwn = ({ scope }: SentCall): boolean => scope.caller?.connection === undefined;
+
+const ownerOfCall = ({ scope: { caller } }: SentCall): QueueOwner =>
+  caller === undefined ? INTERNAL_OWNER : ownerOf(caller);
 
 /** Calls that wait together: one of a client, or a batch of forebay's own. */
 class WaitingCalls implements CallCarrier {
@@ -26,7 +27,7 @@ class WaitingCalls implements CallCarrier {
     this.isShared = options.isShared;
     this.mayBeRefused = options.mayBeRefused;
     this.isOwn = isOwn(first);
-    this.owner = ownerOf(first.scope.caller ?? FOREBAY);
+    this.owner = ownerOfCall(first);
     this.#queue = queue;
     for (const call of calls) {
       call.attach(this);
@@ -81,11 +82,10 @@ export class CallQueue {
    * has room for its share.
    */
   add(call: SentCall, isShared: boolean): SentCall | undefined {
-    const { progress, caller } = call.scope;
-    const isFirst = progress?.hasNodePlace === false;
+    const isFirst = call.scope.progress?.hasNodePlace === false;
     let refused: SentCall | undefined;
     if (isFirst && this.#queue.size >= this.#maxWaiting) {
-      const clientId = caller?.clientId ?? "";
+      const { clientId } = ownerOfCall(call);
       refused = this.#queue.evictFor(clientId, ({ mayBeRefused }) => mayBeRefused)?.calls[0];
       if (refused === undefined && this.#queue.countOf(clientId) >= this.#shareOf(clientId)) {
         return call;
