@@ -28,7 +28,7 @@ export interface ReadinessOptions<C extends WatchedChain> {
   /** What was known of a chain's state before a restart is being read. */
   isRestoring(chain: C): boolean;
   isDraining(): boolean;
-  readonly now?: () => number;
+  readonly nowMs?: () => number;
 }
 
 /** With rule `any`: after this time one known chain is enough. */
@@ -68,14 +68,14 @@ const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>>
 /** The readiness of the process. A process that was ready once stays ready until it drains. */
 export class Readiness<C extends WatchedChain> {
   readonly #options: ReadinessOptions<C>;
-  readonly #now: () => number;
+  readonly #nowMs: () => number;
   readonly #startedMs: number;
   #wasReady = false;
 
   constructor(options: ReadinessOptions<C>) {
     this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
-    this.#startedMs = this.#now();
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#startedMs = this.#nowMs();
   }
 
   /** Whether the chain is known and one of its nodes can take requests. */
@@ -98,7 +98,7 @@ export class Readiness<C extends WatchedChain> {
   }
 
   #isRestoring(chain: C): boolean {
-    return !this.#wasReady && this.#now() - this.#startedMs < RESTORE_MS && this.#options.isRestoring(chain);
+    return !this.#wasReady && this.#nowMs() - this.#startedMs < RESTORE_MS && this.#options.isRestoring(chain);
   }
 
   #decide(chains: readonly C[]): boolean {
@@ -109,7 +109,7 @@ export class Readiness<C extends WatchedChain> {
     if (typeof rule !== "string") {
       return chains.filter(({ name }) => rule.includes(name)).every(isKnown);
     }
-    if (rule === "any" && this.#now() - this.#startedMs >= GRACE_MS) {
+    if (rule === "any" && this.#nowMs() - this.#startedMs >= GRACE_MS) {
       return chains.some(isKnown);
     }
     return chains.every(isKnown);

@@ -7,7 +7,7 @@ import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
-import { noExecutor } from "../pending/execution.ts";
+import { noExecutor } from "../pending/flashblockJob.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { parseSubmitted, type SubmittedTransaction } from "../pending/submittedTransaction.ts";

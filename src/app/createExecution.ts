@@ -16,8 +16,8 @@ import { FairGate } from "../limits/fairGate.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
-import type { Executor } from "../pending/execution.ts";
 import { ExecutorClient } from "../pending/executorClient.ts";
+import type { Executor } from "../pending/flashblockJob.ts";
 import type { EvmThreads } from "../runs/evmThreads.ts";
 import { EvmWorkers } from "../runs/evmWorkers.ts";
 import { SenderRecovery } from "../runs/senderRecovery.ts";
@@ -159,7 +159,7 @@ const createFeedExecutor = (
     engine: simulate.engine,
     forks: () => rules.forks,
     senders: new SenderRecovery({ cache: senders, workers }),
-    // The feed is of the newest blocks.
+    // The feed has the newest blocks.
     nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
     stateAt: (block, hint) => state.at(block, hint),
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),

@@ -52,7 +52,7 @@ export class ForwardedReasons {
       this.#log.warn(fields, FORWARDED_COST);
     } else {
       this.#reasons.delete(reason);
-      this.#log.info(fields, "the reason for which nodes answer most calls has ended");
+      this.#log.info(fields, "calls are answered locally again");
     }
   }
 }

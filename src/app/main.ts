@@ -188,7 +188,7 @@ class RunningForebay implements Forebay {
     const { server, cache, usage, tracing } = this.#config;
     const options = changedFixedOptions(this.#config, next);
     if (options.length > 0) {
-      log.warn({ options }, "these options change with a restart alone");
+      log.warn({ options }, "these options need a restart");
     }
     this.#forgetCordons();
     await this.#payments.load(next);

@@ -81,7 +81,7 @@ export class RequestViews {
         });
   }
 
-  /** Records whether the calls of a body name `pending`. A call of which that is only data does no harm. */
+  /** Records whether the calls of a body name `pending`. A match in the data of a call does no harm. */
   recordCalls(body: Uint8Array): void {
     if (asBuffer(body).includes(PENDING)) {
       this.#options.views.markPendingRead();

@@ -123,7 +123,7 @@ export const createShared = (
     }),
     writeSetThread: new WriteSetThread({
       entry: workerEntry("writeSets"),
-      onFailure: (error) => log.error({ err: error }, "the thread of write sets failed"),
+      onFailure: (error) => log.error({ err: error }, "a thread of write sets failed"),
     }),
     usages,
     telemetry,

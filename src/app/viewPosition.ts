@@ -47,7 +47,7 @@ export const parsePosition = (text: string): ViewPosition | undefined => {
 export const formatPosition = ({ number, index, head, isStateSealed }: ViewPosition): string =>
   `${number}-${index}${head === number - 1n ? "" : `-${head}`}${isStateSealed ? "-sealed" : ""}`;
 
-/** Formats the positions of views. Most requests have the newest view, so that its text is formatted once. */
+/** Formats the positions of views. Most requests have the newest view, so its text is formatted once. */
 export class PositionTexts {
   #heads: Heads | undefined;
   #pending: PendingView | undefined;

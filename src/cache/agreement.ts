@@ -14,7 +14,7 @@ export interface AgreeingNode {
 /** A first response waits up to this time for a second source. */
 export const SECOND_MS = 1_500;
 
-/** Whether nodes have at least two origins, so that they can be compared. */
+/** Whether nodes have at least two origins, so they can be compared. */
 export const hasSeveralOrigins = (nodes: readonly { readonly origin: string }[]): boolean =>
   new Set(nodes.map(({ origin }) => origin)).size > 1;
 
@@ -48,7 +48,7 @@ export interface Comparison<Read extends Call, Result> {
   isSame(read: Read, one: Result, other: Result): boolean;
   /** Formats a result for the log. */
   textOf(result: Result): string;
-  /** Whether the read is of one block on all nodes, so that a node with another single value is wrong. */
+  /** Whether the read is of one block on all nodes, so a node with another single value is wrong. */
   isOfOneBlock(read: Read): boolean;
   /** Called if no two origins agree. */
   report(read: Read, statements: readonly StatedResult[]): void;

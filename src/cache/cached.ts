@@ -106,7 +106,7 @@ class CachedSource implements RpcSource {
       const entry = await traced(context.span, `${store.name} get`, {}, get);
       return entry === undefined || !isValid(entry, retention, context.view.heads)
         ? undefined
-        : this.#options.stated.adopt(entry, isProvenByHash(method));
+        : this.#options.stated.importEntry(entry, isProvenByHash(method));
     };
     const isServed = (entry: CacheEntry) => this.#isServed(entry, request, Date.now());
     return findStored(this.#options, key, { retention, read, isServed });

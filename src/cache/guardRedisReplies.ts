@@ -28,7 +28,7 @@ const END_BYTES = 2;
 
 /**
  * Reads the lengths that replies of Redis claim (RESP2 and RESP3), in the chunks of one connection.
- * It skips the values, so that its cost depends on their number only.
+ * It skips the values, so its cost depends on their number only.
  */
 class RedisReplySize {
   /** Values of the reply that have not begun. */
@@ -127,7 +127,7 @@ const GUARDED = Symbol("guarded");
 /**
  * Makes each reply of Redis that ioredis cannot read end its connection. The client connects again.
  * Without it, ioredis 6 throws such an error where nothing can catch it, and the process ends. It also buffers a value of any size.
- * The parser has no option for either, so that its methods are replaced.
+ * The parser has no option for either, so its methods are replaced.
  */
 export const guardRedisReplies = (): void => {
   const { default: DataHandler }: typeof import("ioredis/built/DataHandler.js") = require("ioredis/built/DataHandler");

@@ -191,7 +191,7 @@ const createCluster = (deployment: RedisAddress, options: Options): Cluster => {
     maxRedirections: MAX_REDIRECTIONS,
     clusterRetryStrategy: retryDelayMs,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
-    // Certificates contain host names, so that the client must not replace them by addresses.
+    // Certificates contain host names, so the client must not replace them by addresses.
     ...(deployment.tls && { dnsLookup: (host, callback) => callback(null, host) }),
   };
   const { Cluster } = loadRedis();

@@ -2,7 +2,7 @@ import { isQuantity } from "../ethereum/hex.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import { isNumeric } from "../verification/resultForms.ts";
 
-/** Single values of the state. The nodes of a chain have one of them, so that a node with another one is wrong. */
+/** Single values of the state. The nodes of a chain have one of them, so a node with another one is wrong. */
 const SINGLE_VALUES: ReadonlySet<string> = new Set([
   "eth_getBalance",
   "eth_getTransactionCount",

@@ -56,7 +56,7 @@ export class StatedValues {
    * Returns an entry of another tier; undefined if it must not be used. Another replica may have it from an origin without a node
    * here. `isProven`: a hash proves the value.
    */
-  adopt(entry: CacheEntry, isProven: boolean): CacheEntry | undefined {
+  importEntry(entry: CacheEntry, isProven: boolean): CacheEntry | undefined {
     if (entry.source === undefined) {
       // An earlier version has not recorded the node.
       return isProven || !this.#hasSeveral ? entry : undefined;

@@ -180,7 +180,7 @@ export class StateStore {
       retention: "final",
       read: async (store) => {
         const entry = await store.get(key);
-        return entry && this.#stated.adopt(entry, false);
+        return entry && this.#stated.importEntry(entry, false);
       },
       isServed: (entry) => this.#toStored(entry).isServed,
     });

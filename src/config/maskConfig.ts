@@ -25,7 +25,7 @@ const mask = (value: unknown, key: string): unknown => {
     return MASK;
   }
   if (typeof value === "string") {
-    // A text that is no URL may be a credential in the wrong place.
+    // Text that is not a URL may be a credential in the wrong place.
     return URL_OPTIONS.has(key) && !URL_FORM.test(value) ? MASK : maskUrl(value);
   }
   if (Array.isArray(value)) {

@@ -77,7 +77,7 @@ export class Reload {
     this.#current?.ending.abort();
     const own = { config, ending: new AbortController() };
     this.#current = own;
-    // One at a time, so that each starts from the result of the last.
+    // One at a time, so each starts from the result of the last.
     this.#last = this.#last
       .then(() => this.#apply(config, own.ending.signal))
       .finally(() => {

@@ -25,7 +25,7 @@ export interface RpcRequest extends Call {
   /** The name of the only node that can answer: it has the requested filter, or it gave the other part of the response. */
   readonly onlyNode?: string;
   /** A raw transaction that all usable nodes get, each once, but for private ones. */
-  readonly isForAll?: boolean;
+  readonly sendToAll?: boolean;
   /** Nodes of these origins are asked only if no other node can answer, those of the first origin first. */
   readonly avoidedOrigins?: readonly string[];
   /** Nodes of these origins are not asked, because they have stated the value that another origin confirms. */
@@ -75,7 +75,7 @@ export interface RpcResponse extends Reply {
   readonly isConfirmed?: boolean | undefined;
   /** Types that forebay does not know leave a part of it unchecked, and another node may show more. */
   readonly isPartial?: boolean;
-  /** Of a list of which single items may be errors: whether each is a result. Undefined: nothing has read the items. */
+  /** For a list whose items may be errors: whether each is a result. Undefined: nothing has read the items. */
   readonly isWhole?: boolean | undefined;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;

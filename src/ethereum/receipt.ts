@@ -48,7 +48,7 @@ export const encodeReceipt = (receipt: Receipt): Uint8Array => {
 const ADDRESS_BYTES = 21;
 const TOPIC_BYTES = 33;
 
-/** Logs are most of a receipt. Their lengths are computed first, so that all are written into one array. */
+/** Logs are most of a receipt. Their lengths are computed first, so all are written into one array. */
 const encodeLogs = (logs: readonly LogEntry[]): Uint8Array => {
   let length = 0;
   for (const log of logs) {

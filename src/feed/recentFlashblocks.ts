@@ -31,7 +31,7 @@ interface ReceivedFlashblock extends Omit<RecentFlashblock, "ageMs"> {
  * Stores the newest flashblocks of a feed for the status page.
  * Several connections receive each flashblock, and only its first copy is stored.
  */
-export const createRecentFlashblocks = (now: () => number = () => performance.now()): RecentFlashblocks => {
+export const createRecentFlashblocks = (nowMs: () => number = () => performance.now()): RecentFlashblocks => {
   let recent: readonly ReceivedFlashblock[] = [];
   return {
     note: ({ blockKey, index, number, transactions, commitments }) => {
@@ -47,23 +47,23 @@ export const createRecentFlashblocks = (now: () => number = () => performance.no
         transactions: transactions.length,
         cumulativeGasUsed: gasUsed,
         gasUsed: Number(gasUsed - (before?.cumulativeGasUsed ?? 0n)),
-        receivedAtMs: now(),
+        receivedAtMs: nowMs(),
       };
       recent = [received, ...recent].slice(0, MAX_RECENT);
     },
     list: () => {
-      const nowMs = now();
+      const currentMs = nowMs();
       return recent.map(({ number, index, transactions, gasUsed, receivedAtMs }) => ({
         number,
         index,
         transactions,
         gasUsed,
-        ageMs: Math.round(nowMs - receivedAtMs),
+        ageMs: Math.round(currentMs - receivedAtMs),
       }));
     },
     get ageMs() {
       const [newest] = recent;
-      return newest && Math.round(now() - newest.receivedAtMs);
+      return newest && Math.round(nowMs() - newest.receivedAtMs);
     },
   };
 };

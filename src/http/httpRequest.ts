@@ -34,7 +34,7 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
 };
 
 /**
- * One POST from its headers to its response. It is its own `received`, `memory` and `progress`, so that a cache hit needs no other object.
+ * One POST from its headers to its response. It is its own `received`, `memory` and `progress`, so a cache hit needs no other object.
  * A class because of its getters: see LazyCall in jsonrpc/envelope.ts.
  */
 export class PostRequest implements InboundRequest, Received, RequestProgress, ResultMemory {

@@ -151,7 +151,7 @@ const MAX_AGE_SECONDS = 7_200;
 
 const NONE: readonly string[] = [];
 
-/** Header names only. The requested list is copied into the response, so that it must not contain anything else. */
+/** Header names only. The requested list is copied into the response, so it must not contain anything else. */
 const HEADER_NAMES = /^[\w\-, ]{1,1000}$/;
 
 /**

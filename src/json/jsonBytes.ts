@@ -43,7 +43,7 @@ export const skipSpace = (bytes: Uint8Array, from: number): number => {
   }
 };
 
-/** A JSON object, of which no field is known. */
+/** A JSON object with unknown fields. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export const isFields = (value: unknown): value is Fields =>

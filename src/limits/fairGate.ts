@@ -30,7 +30,7 @@ interface Waiter {
   refuse(): void;
 }
 
-/** A place does not report when it becomes available, so that waiting tasks try again at this interval. */
+/** A place does not report when it becomes available, so waiting tasks try again at this interval. */
 const POLL_INTERVAL_MS = 100;
 
 const OVERLOADED = "too many tasks are waiting";

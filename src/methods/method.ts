@@ -148,11 +148,11 @@ export interface Method {
   handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 
-/** Forwards a call unchanged. It is never cached or coalesced. `isForAll`: see RpcRequest. */
+/** Forwards a call unchanged. It is never cached or coalesced. `sendToAll`: see RpcRequest. */
 export const forwarded = (
   { chain, call: { method, params, paramsText }, context }: MethodInput,
-  isForAll = false,
+  sendToAll = false,
 ): Promise<RpcResponse> => {
   const request: RpcRequest = { method, params, paramsText, retention: "never", canonicalParams: "", write: true };
-  return chain.nodes.request(isForAll ? { ...request, isForAll } : request, context);
+  return chain.nodes.request(sendToAll ? { ...request, sendToAll } : request, context);
 };

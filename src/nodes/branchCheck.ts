@@ -165,7 +165,7 @@ export const decideBranch = ({ retention, presence, matchesView, isMissing }: Br
   return isVerified ? "verified" : "undecided";
 };
 
-/** Only one of several machines behind the URL may lack support, so that the mark expires. */
+/** Only one of several machines behind the URL may lack support, so the mark expires. */
 const UNSUPPORTED_MS = 600_000;
 const MAX_UNSUPPORTED = 100;
 

@@ -52,7 +52,7 @@ export const mayQuote = (method: string): boolean => !PLAIN_READS.has(method);
  * Source: docs/reference/providers.md.
  */
 const RULES: readonly Rule[] = [
-  // A revert reason or a method name may contain any text, so that these rules precede those about the node.
+  // A revert reason or a method name may contain any text, so these rules precede those about the node.
   { kind: "revert", codes: [3], message: /^execution reverted/i },
   { kind: "unsupportedMethod", codes: [-32601] },
   // execution-apis: data that the node has pruned, and a block that has no such data in any node.
@@ -157,7 +157,7 @@ const BLAMING: ReadonlySet<NodeErrorKind> = new Set(["billing", "rateLimited", "
 
 /**
  * Classifies a node's error. `code` is undefined if the node returned no JSON-RPC error. `isQuoting`: the text may hold words of a
- * client or of a contract, so that only code and HTTP status can blame the node.
+ * client or of a contract, so only code and HTTP status can blame the node.
  */
 export const errorKind = (
   code: number | undefined,

@@ -77,7 +77,7 @@ export class HangWatch {
     this.#ending.abort();
   }
 
-  /** Ends when no request is in flight, so that an idle node needs no timer. */
+  /** Ends when no request is in flight, so an idle node needs no timer. */
   async #watch(): Promise<void> {
     const clock = this.#clock;
     const { signal } = this.#ending;

@@ -55,12 +55,12 @@ export class NodePool implements NodeSource {
     return request.write ? this.#write(request, context) : this.#read(request, context);
   }
 
-  /** Sends a write once. A node that refused it for its load did not get it, so that the next one may. */
+  /** Sends a write once. A node that refused it because of its load did not take it, so the next one gets it. */
   async #write(request: RpcRequest, context: Context): Promise<RpcResponse> {
-    const isForAll = request.isForAll === true;
+    const sendToAll = request.sendToAll === true;
     const inUse = this.#selection.rank(request, context.view);
-    const ranked = isForAll ? publicNodes(inUse) : inUse;
-    const all = isForAll ? ranked.filter(({ available }) => available) : [];
+    const ranked = sendToAll ? publicNodes(inUse) : inUse;
+    const all = sendToAll ? ranked.filter(({ available }) => available) : [];
     if (all.length > 0) {
       return sendToNodes(all, {
         send: (node) => node.request(request, context),
@@ -68,7 +68,7 @@ export class NodePool implements NodeSource {
           this.#metrics.upstreamBroadcasts.inc({ chain: this.#chain, node: node.name, outcome }),
       });
     }
-    // A write is sent once, so that it is no trial if another node is available.
+    // A write is sent once, so it is never a trial while another node is available.
     const trusted = ranked.filter(({ state }) => !state.needsTrial);
     const nodes = trusted.some(({ available }) => available) ? trusted : ranked;
     for (const node of nodes) {
@@ -290,7 +290,7 @@ class PoolRead {
       return true;
     }
     this.#recordCause(cause, isRepeated);
-    // The first response is of the best node. Later ones may be of nodes on other branches.
+    // The best node's response comes first. Later ones may come from nodes on other branches.
     this.#fallback ??= cause === "outsideView" ? { ...response, verified: false } : response;
     return false;
   }

@@ -32,7 +32,7 @@ interface TransportParts {
 }
 
 export interface CallOptions {
-  /** The caller rejects a result that is not one JSON value, so that a large one need not be scanned. */
+  /** The caller rejects a result that is not one JSON value, so a large one need not be scanned. */
   readonly isCheckedLater?: boolean;
   /** The call is a read that may share an HTTP request with others, if its method may. */
   readonly isShared?: boolean;

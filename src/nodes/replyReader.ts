@@ -69,7 +69,7 @@ export class ReplyReader {
         return undefined;
       }
       const outcome = this.#read(response, reply, index, call.method);
-      // The results of a batch are small, so that each is scanned whole.
+      // The results of a batch are small, so each is scanned whole.
       return !this.#verifies || isCheckedLater || outcome instanceof NodeError || isJson(outcome)
         ? outcome
         : this.#errors.unverified("json");

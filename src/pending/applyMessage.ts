@@ -6,7 +6,7 @@ import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.t
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { FeedMessage, FeedReceipt } from "../feed/feedMessage.ts";
-import { type Execution, isFaultOfMessage, type UnverifiedReason } from "./execution.ts";
+import { type Execution, isFaultOfMessage, type UnverifiedReason } from "./flashblockJob.ts";
 
 /** A transaction of a pending block. */
 export interface AppliedTransaction {
@@ -46,7 +46,7 @@ export interface PendingBlockState {
   readonly transactionsRoot: Hash;
   readonly transactionCount: number;
   readonly logCount: number;
-  /** Every transaction has its receipt, so that `logCount` is complete. */
+  /** Every transaction has its receipt, so `logCount` is complete. */
   readonly hasAllReceipts: boolean;
 }
 

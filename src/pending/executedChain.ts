@@ -19,8 +19,8 @@ import type { GuessedValues } from "../evm/reads/guesses.ts";
 import { MissingState } from "../evm/reads/missingState.ts";
 import { mergeChanges } from "../evm/reads/writtenState.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
-import type { Executed, FlashblockJob, UnverifiedReason } from "./execution.ts";
 import { type Implementations, predictKeys } from "./expectedKeys.ts";
+import type { Executed, FlashblockJob, UnverifiedReason } from "./flashblockJob.ts";
 import { findAccount, findSlot } from "./stateLayers.ts";
 
 export interface ExecutedChainOptions extends CachedStateOptions {

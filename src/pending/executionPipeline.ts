@@ -4,7 +4,7 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import { applyMessage, type ExtraBlockFields, type PendingChain } from "./applyMessage.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
-import type { Execution, Executor } from "./execution.ts";
+import type { Execution, Executor } from "./flashblockJob.ts";
 import { MessageRecord } from "./messageRecord.ts";
 
 export interface ExecutionPipelineOptions {
@@ -29,7 +29,7 @@ export interface ShownMessages {
   readonly count: number;
   /** The chain after each of them, and after each message behind them that may be right. */
   readonly prefixes: readonly PendingChain[];
-  /** The next message is wrong, or its execution failed, so that it is not shown, nor are all after it. */
+  /** The next message is wrong, or its execution failed, so it is not shown, nor are all after it. */
   readonly isCut: boolean;
 }
 

@@ -6,8 +6,8 @@ import type { EngineKind } from "../evm/engineKind.ts";
 import type { SenderRecovery } from "../runs/senderRecovery.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
-import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import type { ExecutorData, ExecutorFunctions, ExecutorHost } from "./executorTask.ts";
+import type { Execution, Executor, FlashblockJob } from "./flashblockJob.ts";
 
 export interface ExecutorOptions {
   readonly entry: WorkerEntry;

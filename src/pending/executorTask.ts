@@ -9,8 +9,8 @@ import type { EngineKind } from "../evm/engineKind.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { Channel } from "../threads/channel.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
-import type { Execution, FlashblockJob } from "./execution.ts";
 import { FlashblockExecutor } from "./flashblockExecutor.ts";
+import type { Execution, FlashblockJob } from "./flashblockJob.ts";
 import { JobCancelledError } from "./jobState.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;

@@ -7,8 +7,8 @@ import type { Rules } from "../ethereum/rules.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
 import type { PlainCall } from "../state/fetch/prefetch.ts";
-import type { Prepared } from "./executeTransactions.ts";
-import type { FlashblockJob } from "./execution.ts";
+import type { Prepared } from "./executeTransaction.ts";
+import type { FlashblockJob } from "./flashblockJob.ts";
 
 const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT];
 /** Slots of the L1Block contract (Jovian). */

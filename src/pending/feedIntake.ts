@@ -20,7 +20,7 @@ export interface FeedIntakeOptions {
   readonly verdictOf?: (message: FeedMessage) => Verdict;
   readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps">;
   /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly nowMs: () => number;
 }
 
 /** The share of a block time that may pass between a sealed block and the first message of the next. */
@@ -54,7 +54,7 @@ export class FeedIntake {
 
   constructor(options: FeedIntakeOptions) {
     this.#options = options;
-    this.#startedAtMs = options.now();
+    this.#startedAtMs = options.nowMs();
   }
 
   /** Ascending, without gaps, all above the head. */
@@ -69,12 +69,12 @@ export class FeedIntake {
 
   /** Time since a message extended the pending blocks. `undefined` before the first. */
   get quietMs(): number | undefined {
-    return this.#appliedAtMs === undefined ? undefined : this.#options.now() - this.#appliedAtMs;
+    return this.#appliedAtMs === undefined ? undefined : this.#options.nowMs() - this.#appliedAtMs;
   }
 
   /** Time since a message extended the pending blocks, or since the start. */
   get ageMs(): number {
-    return this.#options.now() - (this.#appliedAtMs ?? this.#startedAtMs);
+    return this.#options.nowMs() - (this.#appliedAtMs ?? this.#startedAtMs);
   }
 
   /** The feed is stale three block times after its newest message, and a quarter of one after a head without a message above. */
@@ -88,17 +88,17 @@ export class FeedIntake {
   }
 
   get #dueInMs(): number {
-    const { now, blockTimeMs } = this.#options;
+    const { nowMs, blockTimeMs } = this.#options;
     const dueMs = (this.#appliedAtMs ?? Number.NEGATIVE_INFINITY) + idleDeadlineMs(blockTimeMs());
     const firstDueMs = (this.#emptyAtMs ?? Number.POSITIVE_INFINITY) + blockTimeMs() * BOUNDARY_SHARE;
-    return Math.min(dueMs, firstDueMs) - now();
+    return Math.min(dueMs, firstDueMs) - nowMs();
   }
 
   /** Returns true if `blocks` changed, by this message or by buffered messages that fit now. */
   receive(message: FeedMessage, head: BlockId): boolean {
-    const { chain, metrics, now } = this.#options;
+    const { chain, metrics, nowMs } = this.#options;
     const before = this.#sequence;
-    const received = { ...message, receivedMs: now() };
+    const received = { ...message, receivedMs: nowMs() };
     const { state, decision } = addMessage(before, received, head, this.#limits);
     // A message that was buffered before may be discarded now.
     const isWrong = decision === "wrongHash";
@@ -120,7 +120,7 @@ export class FeedIntake {
     this.#sequence = state;
     const isApplied = state.blocks !== before.blocks;
     if (isApplied) {
-      this.#appliedAtMs = now();
+      this.#appliedAtMs = nowMs();
       this.#wrongFirsts = new Set();
     }
     this.#noteEmpty();
@@ -139,7 +139,7 @@ export class FeedIntake {
     this.#sequence = addHead(before, head, this.#limits);
     // Messages that were buffered for this head are applied now.
     if (this.#sequence.blocks.some((block) => !before.blocks.includes(block))) {
-      this.#appliedAtMs = this.#options.now();
+      this.#appliedAtMs = this.#options.nowMs();
     }
     this.#noteEmpty();
   }
@@ -171,7 +171,7 @@ export class FeedIntake {
     this.#counts = [...this.#counts, ...complete.map(({ block }) => block.parts.length)].slice(-COMPARED_BLOCKS);
   }
 
-  /** A fork may change the header, so that no message has its own hash from then on. */
+  /** A fork may change the header, so no message has its own hash from then on. */
   #reviewHashes({ environment }: FeedMessage): void {
     if (environment === undefined) {
       return;
@@ -197,7 +197,7 @@ export class FeedIntake {
   /** A buffered message above the head shows that the feed has something, and only a later head ends such a gap. */
   #noteEmpty(): void {
     const isEmpty = this.#sequence.blocks.length === 0 && !this.isDegraded;
-    this.#emptyAtMs = isEmpty ? (this.#emptyAtMs ?? this.#options.now()) : undefined;
+    this.#emptyAtMs = isEmpty ? (this.#emptyAtMs ?? this.#options.nowMs()) : undefined;
   }
 
   #countGap(blockKey: Data): void {

@@ -17,7 +17,8 @@ import {
   findMismatch,
   layersOf,
 } from "./executedChain.ts";
-import { executeTransaction } from "./executeTransactions.ts";
+import { executeTransaction } from "./executeTransaction.ts";
+import { ReadSets } from "./expectedKeys.ts";
 import {
   type Executed,
   type Execution,
@@ -25,8 +26,7 @@ import {
   isFaultOfMessage,
   type TransactionOutcome,
   type UnverifiedReason,
-} from "./execution.ts";
-import { ReadSets } from "./expectedKeys.ts";
+} from "./flashblockJob.ts";
 import {
   JobCancelledError,
   JobState,

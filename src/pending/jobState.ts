@@ -6,9 +6,9 @@ import { type FoundKeys, KeySearch } from "../evm/reads/keySearch.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { EngineQueue } from "./engineQueue.ts";
 import type { ExecutedChain } from "./executedChain.ts";
-import { executeTransaction, type Prepared } from "./executeTransactions.ts";
-import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
+import { executeTransaction, type Prepared } from "./executeTransaction.ts";
 import { alwaysReadKeys, lacksCode, plainCallOf, type ReadSets } from "./expectedKeys.ts";
+import type { FlashblockJob, UnverifiedReason } from "./flashblockJob.ts";
 import { type JobSteps, parentHashes } from "./jobSteps.ts";
 
 /** Values that guesses may fetch for one message. */

@@ -17,16 +17,16 @@ type ReadNode = (method: string, params: readonly unknown[]) => Promise<unknown>
 /** Reads the optional fields of the nodes' transactions and receipts. It uses the nodes' own sealed transactions. */
 export class TransactionFields {
   readonly #read: ReadNode;
-  readonly #now: () => number;
+  readonly #nowMs: () => number;
   #hasTimestamp = false;
   #deposit: DepositFields | undefined;
   #dueMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
   #isReading = false;
 
-  constructor(read: ReadNode, now: () => number) {
+  constructor(read: ReadNode, nowMs: () => number) {
     this.#read = read;
-    this.#now = now;
+    this.#nowMs = nowMs;
   }
 
   /** Whether the nodes' transactions have `blockTimestamp`. False until one was read. */
@@ -41,7 +41,7 @@ export class TransactionFields {
 
   /** Reads a transaction of that block: one request at a time, and seldom. */
   async refresh(blockHash: Hash): Promise<void> {
-    if (this.#isReading || this.#now() < this.#dueMs) {
+    if (this.#isReading || this.#nowMs() < this.#dueMs) {
       return;
     }
     this.#isReading = true;
@@ -55,7 +55,7 @@ export class TransactionFields {
         this.#failures = 0;
       }
     } finally {
-      this.#dueMs = this.#now() + (this.#failures === 0 ? REFRESH_MS : retryMs(this.#failures));
+      this.#dueMs = this.#nowMs() + (this.#failures === 0 ? REFRESH_MS : retryMs(this.#failures));
       this.#isReading = false;
     }
   }

@@ -7,9 +7,9 @@ import { BaseFeeRule } from "./baseFeeRule.ts";
 import { BlockFormatter } from "./blockFormatter.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
-import type { Executor } from "./execution.ts";
 import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
+import type { Executor } from "./flashblockJob.ts";
 import { HeadReconciliation, type HeadSource } from "./headReconciliation.ts";
 import { TransactionFields } from "./nodeTransactionFields.ts";
 import { PendingSupportProbe } from "./pendingSupportProbe.ts";
@@ -39,17 +39,17 @@ export interface PendingOptions {
   readonly sharedValues?: SharedValues | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Milliseconds of a monotonic clock. Tests replace it. */
-  readonly now?: () => number;
+  readonly nowMs?: () => number;
 }
 
 /** The shortest deadline of an execution, for a message that waited for others. */
 const MIN_EXECUTION_MS = 100;
 
-const createNonces = ({ read, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
+const createNonces = ({ read, heads, sharedValues, nowMs = () => performance.now() }: PendingOptions) => {
   const local = new SubmittedNonces({
     find: (hashes) => Promise.all(hashes.map((hash) => read("eth_getTransactionByHash", [hash]))),
     head: () => heads.current()?.latest.number ?? 0n,
-    now,
+    nowMs,
     onDropped: (sender, nonce) => shared?.drop(sender, nonce),
   });
   const shared = sharedValues && new SharedNonces(local, sharedValues);
@@ -81,7 +81,7 @@ const reportExecuted = (
 export const createPendingParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
   const { chain, heads, executor, read, telemetry } = options;
   const { log, metrics } = telemetry;
-  const now = options.now ?? (() => performance.now());
+  const nowMs = options.nowMs ?? (() => performance.now());
   const blockTimeMs = (): number => heads.blockTimeMs;
   const nonces = createNonces(options);
   const formatted = new BlockFormatter(() => options.forks?.());
@@ -96,8 +96,8 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     onDifference: (passed) => reconciliation.countMismatches(passed),
   });
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
-  const deadlineMsOf = ({ receivedMs = now() }: FeedMessage): number =>
-    Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
+  const deadlineMsOf = ({ receivedMs = nowMs() }: FeedMessage): number =>
+    Math.max(blockTimeMs() - (nowMs() - receivedMs), MIN_EXECUTION_MS);
   const pipeline = new ExecutionPipeline({
     executor,
     senderOf: options.senderOf,
@@ -105,23 +105,23 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     onChange: onChange.executed,
     onExecuted: reportExecuted(chain, telemetry),
   });
-  const probe = new PendingSupportProbe({ read, now, onChange: onChange.probed });
+  const probe = new PendingSupportProbe({ read, nowMs, onChange: onChange.probed });
   const verdictOf = (message: FeedMessage) => pipeline.record(message)?.verdict ?? "open";
   const baseFees = new BaseFeeRule(() => options.forks?.());
-  const intake = new FeedIntake({ ...options, blockTimeMs, baseFeeAfter: baseFees.after, verdictOf, metrics, now });
+  const intake = new FeedIntake({ ...options, blockTimeMs, baseFeeAfter: baseFees.after, verdictOf, metrics, nowMs });
   const decision = new ServingDecision({
     ...options,
     hasFeeds: options.openFeed !== undefined,
     feed: intake,
     nodeBuildsPending: probe.nodeBuildsPending,
   });
-  const transactionFields = new TransactionFields(read, now);
+  const transactionFields = new TransactionFields(read, nowMs);
   const reconciliation = new HeadReconciliation({ ...options, feed: intake, pipeline, transactionFields, dropped });
   const publication = new ViewPublication({
     advanceNonce: (address, nonce) => nonces.local.advance(address, nonce),
     dropped,
     formatted,
-    now,
+    nowMs,
   });
   return { ...nonces, pipeline, probe, baseFees, intake, decision, transactionFields, reconciliation, publication };
 };

@@ -3,7 +3,7 @@ import { isQuantity } from "../ethereum/hex.ts";
 interface NodeProbeOptions {
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly nowMs: () => number;
   readonly onChange: () => void;
 }
 
@@ -37,22 +37,22 @@ export class PendingSupportProbe {
 
   /** Whether a view was used recently. */
   isInUse(): boolean {
-    return this.#options.now() - this.#usedAtMs < RECENTLY_USED_MS;
+    return this.#options.nowMs() - this.#usedAtMs < RECENTLY_USED_MS;
   }
 
   /** Records that a view was used. */
   markUsed(): void {
-    this.#usedAtMs = this.#options.now();
+    this.#usedAtMs = this.#options.nowMs();
   }
 
   /** Records that a client has named `pending`. */
   markRead(): void {
-    this.#readAtMs = this.#options.now();
+    this.#readAtMs = this.#options.nowMs();
   }
 
   /** Probes when a view is used for the first time, and then once a block while clients name `pending`. */
   refresh(head: bigint): void {
-    const isRead = this.#options.now() - this.#readAtMs < RECENTLY_USED_MS;
+    const isRead = this.#options.nowMs() - this.#readAtMs < RECENTLY_USED_MS;
     if (head !== this.#probedHead && (isRead || (this.#buildsPending === undefined && this.isInUse()))) {
       void this.#probe(head);
     }

@@ -50,7 +50,7 @@ export class PublishedPreconfirmations {
     const current = new Map<FeedMessage, PublishedPart>();
     for (const block of blocks) {
       for (const part of block.parts) {
-        // Logs are published with the block hash of this flashblock, so that the record has the block of that time.
+        // Logs are published with the block hash of this flashblock, so the record has the block of that time.
         const before = this.#published.get(part.message);
         current.set(part.message, before && hasReceipts(before.part) === hasReceipts(part) ? before : { part, block });
       }

@@ -10,7 +10,7 @@ interface SubmittedNoncesOptions {
   /** Returns the number of the newest sealed block. */
   readonly head: () => bigint;
   /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly nowMs: () => number;
   /** Called for each transaction that no node has any more. */
   readonly onDropped?: (sender: Address, nonce: bigint) => void;
 }
@@ -36,7 +36,7 @@ interface Sender {
 const TTL_MS = 5 * 60_000;
 const MAX_SENDERS = 20_000;
 const MAX_OF_SENDER = 1_024;
-/** Most transactions are sealed before, so that no node is asked for them. A transaction is reviewed after either. */
+/** Most transactions are sealed before, so no node is asked for them. A transaction is reviewed after either. */
 const REVIEWED_AFTER_BLOCKS = 10n;
 const REVIEWED_AFTER_MS = 30_000;
 const MAX_REVIEWED = 20;
@@ -67,12 +67,12 @@ export class SubmittedNonces {
   }
 
   recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void {
-    const { head, now } = this.#options;
+    const { head, nowMs } = this.#options;
     const senders = this.#senders;
     const known = senders.get(sender) ?? { nonces: new Map<bigint, Accepted>(), removed: undefined };
     senders.delete(sender);
     senders.set(sender, known);
-    const accepted = { sender, nonce, hash, acceptedAtMs: now(), acceptedAt: head(), misses: 0 };
+    const accepted = { sender, nonce, hash, acceptedAtMs: nowMs(), acceptedAt: head(), misses: 0 };
     known.nonces.set(nonce, accepted);
     this.#queue.push(accepted);
     if (known.nonces.size > MAX_OF_SENDER) {
@@ -123,18 +123,18 @@ export class SubmittedNonces {
   }
 
   get #oldestMs(): number {
-    return this.#options.now() - TTL_MS;
+    return this.#options.nowMs() - TTL_MS;
   }
 
   /** Takes transactions for one review from the queue. Removes those that are too old. */
   #takeDue(): readonly Accepted[] {
-    const { head, now } = this.#options;
+    const { head, nowMs } = this.#options;
     const oldestMs = this.#oldestMs;
     const due: Accepted[] = [];
     const others: Accepted[] = [];
     for (const accepted of this.#queue) {
       const { acceptedAtMs, acceptedAt } = accepted;
-      const isDue = acceptedAtMs <= now() - REVIEWED_AFTER_MS || acceptedAt <= head() - REVIEWED_AFTER_BLOCKS;
+      const isDue = acceptedAtMs <= nowMs() - REVIEWED_AFTER_MS || acceptedAt <= head() - REVIEWED_AFTER_BLOCKS;
       if (acceptedAtMs < oldestMs) {
         this.#remove(accepted);
       } else if (this.#isCurrent(accepted)) {
@@ -167,7 +167,7 @@ export class SubmittedNonces {
     const { nonces, removed } = known;
     const lowest = [...nonces.keys()].reduce(smaller);
     nonces.delete(lowest);
-    known.removed = { nonce: larger(lowest, removed?.nonce ?? lowest), atMs: this.#options.now() };
+    known.removed = { nonce: larger(lowest, removed?.nonce ?? lowest), atMs: this.#options.nowMs() };
   }
 }
 

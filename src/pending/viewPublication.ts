@@ -5,7 +5,7 @@ import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
-import { isMismatch } from "./execution.ts";
+import { isMismatch } from "./flashblockJob.ts";
 import { createView } from "./pendingView.ts";
 import { PublishedPreconfirmations } from "./publishedPreconfirmations.ts";
 import type { Serving } from "./servingDecision.ts";
@@ -16,7 +16,7 @@ export interface ViewPublicationOptions {
   readonly dropped: Pick<DroppedTransactions, "markMissing" | "unmark">;
   readonly formatted: BlockFormatter;
   /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly nowMs: () => number;
 }
 
 type WholeView = View & { readonly pending: PendingView };
@@ -39,7 +39,7 @@ export class ViewPublication {
   constructor(options: ViewPublicationOptions) {
     this.#options = options;
     this.#published = new PublishedPreconfirmations(options.formatted);
-    this.#recent = new RecentPendingHashes(options.formatted, options.now);
+    this.#recent = new RecentPendingHashes(options.formatted, options.nowMs);
   }
 
   get current(): WholeView | undefined {
@@ -116,14 +116,14 @@ const MAX_BLOCKS = 1_024;
 /** Pending chains by the hashes of their newest blocks that clients received recently. Each hash belongs to one prefix of a block. */
 export class RecentPendingHashes {
   readonly #formatted: BlockFormatter;
-  readonly #now: () => number;
+  readonly #nowMs: () => number;
   /** In order of time. */
   readonly #cached = new Map<Hash, { readonly chain: PendingChain; readonly addedAtMs: number }>();
 
   /** `now` returns milliseconds of a monotonic clock. */
-  constructor(formatted: BlockFormatter, now: () => number) {
+  constructor(formatted: BlockFormatter, nowMs: () => number) {
     this.#formatted = formatted;
-    this.#now = now;
+    this.#nowMs = nowMs;
   }
 
   /** Adds a chain, unless the execution of its newest block contradicts that block. A node answers for that hash. */
@@ -134,7 +134,7 @@ export class RecentPendingHashes {
     }
     const { hash } = this.#formatted.format(newest);
     this.#cached.delete(hash);
-    this.#cached.set(hash, { chain, addedAtMs: this.#now() });
+    this.#cached.set(hash, { chain, addedAtMs: this.#nowMs() });
     this.#evict();
   }
 
@@ -145,7 +145,7 @@ export class RecentPendingHashes {
 
   #evict(): void {
     for (const [hash, { addedAtMs }] of this.#cached) {
-      if (this.#cached.size <= MAX_BLOCKS && this.#now() - addedAtMs <= TTL_MS) {
+      if (this.#cached.size <= MAX_BLOCKS && this.#nowMs() - addedAtMs <= TTL_MS) {
         return;
       }
       this.#cached.delete(hash);

@@ -97,7 +97,7 @@ const WATCH_MS = 2_000;
 export interface RulesWatchOptions {
   readonly chain: string;
   readonly forks: ChainForks;
-  /** Whether `forks` has the chain's own fork times, so that they can be compared with those of a node. */
+  /** Whether `forks` has the chain's own fork times, so they can be compared with those of a node. */
   readonly hasTimes: boolean;
   /** Fork times beside those of the table. It is read again when it changes. */
   readonly forksFile?: string | undefined;

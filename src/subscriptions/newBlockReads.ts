@@ -19,7 +19,7 @@ const MAX_IN_FLIGHT = 8;
 /** A node that lags, or whose error has an unknown text, may answer the next read. */
 const MAX_REFUSALS = 3;
 
-/** Whether nodes answered that they do not answer this. An outage, a limit or an overload is no refusal: it ends. */
+/** Whether nodes refused this. An outage, a limit or an overload does not count, because it passes. */
 export const isRefusedRead = (error: unknown): boolean =>
   error instanceof NodeError && (error.kind === "other" || !isNodeFault(error.kind));
 

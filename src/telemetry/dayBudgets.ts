@@ -17,7 +17,7 @@ interface BudgetRow {
   countCall(units: number, isError: boolean, isSaved: boolean): void;
 }
 
-/** The units of one budget on the UTC day of now: those of this process, and those that it knows of others. */
+/** The units of one budget on the current UTC day: those of this process, and what it knows of the others. */
 export class DayBudget {
   /** A reload can change it. */
   unitsPerDay: number;

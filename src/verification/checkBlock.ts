@@ -67,7 +67,7 @@ const findingsOfTransactions = (block: Fields, checks: BlockChecks): readonly Fi
     case "passed":
       return [checks.transactions === undefined ? finding : { ...finding, transactions: formatTransactions(block) }];
     case "partial":
-      // The hashes of the others were computed, so that forebay knows the chain's encoding.
+      // The hashes of the others were computed, so forebay knows the chain's encoding.
       return (finding.unknown?.length ?? 0) < transactions.length ? [passed("transactions"), finding] : [finding];
     default:
       return [finding];

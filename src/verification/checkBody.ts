@@ -16,7 +16,7 @@ import {
 } from "./checkSingleTransaction.ts";
 import { type Finding, failed, passed } from "./findings.ts";
 
-/** The checks of a response that must be JSON. `hasItems`: the result is a list, of which single items may be errors. */
+/** The checks of a response that must be JSON. `hasItems`: the result is a list, whose items may be errors. */
 interface JsonChecks {
   readonly kind: "json";
   readonly hasItems?: boolean;

@@ -29,7 +29,7 @@ const hasFields = (fields: Fields, { exists, nonce, balance, storageHash, codeHa
 
 /**
  * Whether the response says that this account is absent. Versions of Erigon before 2026 prove that wrongly for some accounts
- * (erigontech/erigon, issue 17801), so that such a proof is no evidence of a lie.
+ * (erigontech/erigon, issue 17801), so such a proof is no evidence of a lie.
  */
 export const claimsAbsence = (value: unknown, address: string): boolean => {
   if (!isFields(value) || !(isAbsent(value.address) || isSame(value.address, address))) {

@@ -86,6 +86,6 @@ export const checkTransactions = (block: Fields, facts: TransactionFacts = {}): 
 
 const EMPTY_ROOT: Hash = orderedTrieRoot([]);
 
-/** Whether the block has no transactions exactly if its transactionsRoot is that of an empty list. A list of hashes has no root. */
+/** Whether the block has no transactions if and only if its transactionsRoot is that of an empty list. A list of hashes has no root. */
 export const matchesEmptyRoot = ({ transactions, transactionsRoot }: Fields): boolean =>
   Array.isArray(transactions) && (transactions.length === 0) === isSame(transactionsRoot, EMPTY_ROOT);

@@ -37,7 +37,7 @@ export interface VerifiedCall extends ReadCall {
 /** How far a response that has passed is verified. */
 export interface VerifiedResponse {
   readonly proof?: Proof | undefined;
-  /** Of a list of which single items may be errors: whether each is a result. */
+  /** For a list whose items may be errors: whether each is a result. */
   readonly isWhole?: boolean | undefined;
   /** The block to which the response is bound, if it is proven. Of a block or header that passed, its own. */
   readonly block?: BlockId | undefined;

@@ -76,7 +76,7 @@ export class Evidence {
     return this.#records.get(check)?.isOff ?? false;
   }
 
-  /** Whether a node passed the check, so that forebay knows the chain's encoding. */
+  /** Whether a node passed the check, so forebay knows the chain's encoding. */
   hasPassed(check: Check): boolean {
     return this.#records.get(check)?.isVerified ?? false;
   }

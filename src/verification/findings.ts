@@ -20,7 +20,7 @@ export interface UnknownItem {
 
 /**
  * The result of one check. `uncomputable`: forebay does not know the encoding of the header. `partial`: it does not know that of some
- * items of a list, so that the list has no root. All others passed.
+ * items of a list, so the list has no root. All others passed.
  */
 export interface Finding {
   readonly check: Check;

@@ -189,7 +189,7 @@ const applyClaims = ({ parentStateRoot, stateRoot, nodes, claims, leaves }: Witn
 
 /**
  * Proves the claimed writes of a block: applied to the state of its parent, they give the state root of its header. Only the hashes
- * of nodes are trusted, so that a wrong witness proves nothing. An account that is open takes its leaf from a proof below that root.
+ * of nodes are trusted, so a wrong witness proves nothing. An account that is open takes its leaf from a proof below that root.
  * Both headers must have their own hashes, and the second must name the first as its parent.
  */
 export const proveWrites = (block: WitnessedBlock): WitnessOutcome => {

@@ -36,7 +36,7 @@ const watch = (rule: ReadinessOptions<TestChain>["rule"], chains: readonly TestC
     isKnown: (chain) => chain.isKnown,
     isRestoring: (chain) => chain.isRestoring === true,
     isDraining: () => false,
-    now: () => clock.nowMs,
+    nowMs: () => clock.nowMs,
   });
   return {
     clock,

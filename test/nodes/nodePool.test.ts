@@ -50,9 +50,9 @@ const createTrialPool = () => {
   assert.ok(first && second);
   Object.defineProperty(second.state, "needsTrial", { value: true });
   const pool = new NodePool("test", nodes, { attempts: 3, clock: createFakeClock() }, silent());
-  const write = (isForAll: boolean) =>
+  const write = (sendToAll: boolean) =>
     pool.request(
-      { ...createRequest({ method: "eth_sendRawTransaction", params: ["0x"] }), write: true, isForAll },
+      { ...createRequest({ method: "eth_sendRawTransaction", params: ["0x"] }), write: true, sendToAll },
       createContext(),
     );
   return { first, asked, write };

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import type { FlashblockJob } from "../../src/pending/execution.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
+import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
 import type { Senders } from "../../src/runs/senderRecovery.ts";
 
 const ACCOUNT: Address = `0x${"ab".repeat(20)}`;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import { type Address, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import type { DecodedTransaction, FlashblockJob } from "../../src/pending/execution.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
+import type { DecodedTransaction, FlashblockJob } from "../../src/pending/flashblockJob.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 
 /** Not the signer: an execution that shows this sender did not recover it again. */

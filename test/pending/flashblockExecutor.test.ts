@@ -12,8 +12,8 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { FlashblockJob } from "../../src/pending/execution.ts";
 import { FlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
+import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
 import { until } from "../support/clients/until.ts";
 
 const CHAIN_ID = 7;

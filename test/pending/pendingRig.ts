@@ -57,7 +57,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       return answers.get(`${method} ${params[0]}`) ?? answers.get(method) ?? null;
     },
     telemetry: { ...telemetry, log },
-    now: () => nowMs,
+    nowMs: () => nowMs,
     ...options,
   });
   pending.subscribe((change) => changes.push(change));

@@ -132,7 +132,7 @@ test("with more than 1,024 transactions in flight the nonce is an error until en
   assert.equal(nonce(6n), 1_030n);
 });
 
-const createLocal = () => new SubmittedNonces({ find: async () => [], head: () => 0n, now: () => 0 });
+const createLocal = () => new SubmittedNonces({ find: async () => [], head: () => 0n, nowMs: () => 0 });
 
 /** A store that replicas share, whose writes end by the test. */
 const createShared = () => {

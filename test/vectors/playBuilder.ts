@@ -133,7 +133,7 @@ export const play = async (
     },
     read: node.ask,
     telemetry,
-    now: () => nowMs,
+    nowMs: () => nowMs,
   });
   const samples: Sample[] = [];
   const sample = async (): Promise<void> => {

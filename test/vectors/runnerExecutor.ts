@@ -1,8 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { Execution, Executor, FlashblockJob } from "../../src/pending/execution.ts";
 import { FlashblockExecutor, type FlashblockExecutorOptions } from "../../src/pending/flashblockExecutor.ts";
+import type { Execution, Executor, FlashblockJob } from "../../src/pending/flashblockJob.ts";
 
 const engines = await createEngines();
 

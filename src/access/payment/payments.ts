@@ -104,7 +104,7 @@ const MAX_WAITING = 1_000;
 /** Settlements that wait, for each that runs. More of them could wait until their payments expire. */
 const WAITING_PER_SETTLEMENT = 8;
 /**
- * The token transfers one authorization once, so that a settlement without an answer is sent again.
+ * The token transfers one authorization once, so a settlement without an answer is sent again.
  * If the first attempt settled, a facilitator may refuse the second: the nonce is used.
  */
 const SETTLE_ATTEMPTS = 2;

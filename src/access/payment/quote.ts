@@ -92,7 +92,7 @@ export class PriceList {
     let isWrite = false;
     for (const item of envelope?.items ?? []) {
       const price = "call" in item ? this.#priceOf(chain, item.call.method) : 0n;
-      // The outcome of a notification is in no response, so that nobody could say whether it failed.
+      // The outcome of a notification is in no response, so nobody could say whether it failed.
       if (price > 0n && item.id === undefined) {
         throw invalidRequest("a call that is paid for needs an id", 400);
       }

@@ -16,7 +16,7 @@ export interface GuessedValues {
 
 const RICH = { nonce: 1n, balance: 1n << 128n };
 /**
- * The guess for a slot. The number is large, so that balances suffice. Its low 160 bits are zero: packed flags are off,
+ * The guess for a slot. The number is large, so balances suffice. Its low 160 bits are zero: packed flags are off,
  * and an address is the zero address, which has no code.
  */
 const LARGE = Uint8Array.of(1, ...new Uint8Array(24));

@@ -13,7 +13,7 @@ import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Engine } from "../../../src/evm/engine.ts";
 import type { ExecutionState } from "../../../src/evm/executionState.ts";
 import { startCalls } from "../../../src/evm/systemCalls.ts";
-import { executeTransaction } from "../../../src/pending/executeTransactions.ts";
+import { executeTransaction } from "../../../src/pending/executeTransaction.ts";
 import { blockOf } from "../../../src/pending/jobSteps.ts";
 import type { Flashblock, FlashblockBase } from "../../devnet/flashblock.ts";
 import { CodeHashes } from "./codeHashes.ts";
