@@ -120,7 +120,7 @@ export class RecentPendingHashes {
   /** In order of time. */
   readonly #cached = new Map<Hash, { readonly chain: PendingChain; readonly addedAtMs: number }>();
 
-  /** `now` returns milliseconds of a monotonic clock. */
+  /** `nowMs` returns milliseconds of a monotonic clock. */
   constructor(formatted: BlockFormatter, nowMs: () => number) {
     this.#formatted = formatted;
     this.#nowMs = nowMs;
