@@ -59,7 +59,9 @@ export interface HeadDecision {
   readonly next: NextStep;
 }
 
-/** An origin that cannot be connected to has no vote after this time. It is the least time of one that lacks the next block, too. */
+/** An origin that cannot be connected to has no vote after this time. */
+export const UNCONNECTED_MS = 2_000;
+/** The least time after which an origin has no vote that lacks the next block. */
 const MIN_WAIT_MS = 2_000;
 /** The served head moves back if no voter has it for this time. */
 export const LOST_MS = 2_000;
@@ -194,7 +196,7 @@ const lateAtMs = (waitMs: number, { sinceMs }: Ballot, votes: HeadVotes): number
 };
 
 /** Rule 2. Returns the time when a voter that cannot be connected to loses its vote. */
-const unconnectedAtMs = ({ unconnectedMs = Number.POSITIVE_INFINITY }: Voter): number => unconnectedMs + MIN_WAIT_MS;
+const unconnectedAtMs = ({ unconnectedMs = Number.POSITIVE_INFINITY }: Voter): number => unconnectedMs + UNCONNECTED_MS;
 
 /** The time when a voter loses its vote, if it has no new head until then. */
 interface VoteEnd {

@@ -5,7 +5,7 @@ import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { hashAt, headOf, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
-import { isHeld, type Voter } from "./decideHead.ts";
+import { isHeld, UNCONNECTED_MS, type Voter } from "./decideHead.ts";
 import type { HeadReporter } from "./headReporter.ts";
 
 /** A node's newest block. */
@@ -244,12 +244,15 @@ export class FollowedOrigins {
     return [...voters.values()];
   }
 
-  /** The nodes whose heads count. Of a node's state, only another chain and an unknown one matter. */
+  /** Rule 2. The nodes whose heads count. Of a node's state, only another chain and an unknown one matter, and no connection for 2 s. */
   #voting(): readonly FollowedHead[] {
-    return [...this.#heads.values()].filter(
+    const known = [...this.#heads.values()].filter(
       ({ node, newHeadMs, excluded }) =>
         node.identity.isIdentified && excluded === undefined && newHeadMs !== Number.NEGATIVE_INFINITY,
     );
+    const nowMs = this.#options.clock.nowMs();
+    const live = known.filter((followed) => nowMs - (this.#unconnectedMs(followed) ?? nowMs) < UNCONNECTED_MS);
+    return live.length > 0 ? live : known;
   }
 
   /** Rule 3. An origin that lags has a vote again once it has a new served head, or announces a block above or in place of it. */
