@@ -81,6 +81,9 @@ const readEvidence = async (
   if (served instanceof NodeError) {
     throw served;
   }
+  if (served === undefined && head.block.number > latest.number) {
+    throw new NodeError("missingData", node.name, "a machine that is behind the offered head answered");
+  }
   return {
     hasServed: served?.block.hash === latest.hash,
     hasBlockBetween: between !== undefined && !(between instanceof NodeError) && between.block.number === middle,
