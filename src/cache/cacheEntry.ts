@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import type { Proof, RpcRequest } from "../core/rpcSource.ts";
+import type { Grade, RpcRequest } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
@@ -27,7 +27,7 @@ export interface CacheEntry {
   /** Whether a node of another origin has stated the same value. */
   readonly isConfirmed?: boolean | undefined;
   /** How far the response was verified. Earlier versions have stored none. */
-  readonly proof?: Proof | undefined;
+  readonly grade?: Grade | undefined;
 }
 
 /** A tier below the memory. A failure of any kind is a miss. */

@@ -93,8 +93,8 @@ class CachedSource implements RpcSource {
       }
       const { entry, store } = found;
       this.#count(retention, store.name);
-      const { body, block, proof } = entry;
-      return { body, status: { hit: store.name }, ...(block && { block }), ...(proof && { proof }) };
+      const { body, block, grade } = entry;
+      return { body, status: { hit: store.name }, ...(block && { block }), ...(grade && { grade }) };
     });
   }
 
@@ -212,14 +212,14 @@ const createEntry = (
   if (requiresVerification && response.verified !== true) {
     return undefined;
   }
-  const { block, isConfirmed, proof } = response;
+  const { block, isConfirmed, grade } = response;
   if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) {
     return undefined;
   }
   const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
   const isProven = isProvenByHash(request.method) && isConfirmed !== false;
   const source = isProven ? undefined : stated.sourceOf(response.node);
-  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed, proof };
+  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed, grade };
 };
 
 const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean =>

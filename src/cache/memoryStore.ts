@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
-import type { CacheStatus, Proof, RpcResponse } from "../core/rpcSource.ts";
+import type { CacheStatus, Grade, RpcResponse } from "../core/rpcSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 
@@ -15,7 +15,7 @@ class CachedResponse implements CacheEntry, RpcResponse {
   readonly storedAtMs: number;
   readonly source: ValueSource | undefined;
   readonly isConfirmed: boolean | undefined;
-  readonly proof: Proof | undefined;
+  readonly grade: Grade | undefined;
 
   constructor(entry: CacheEntry, body: Uint8Array) {
     this.body = body;
@@ -26,7 +26,7 @@ class CachedResponse implements CacheEntry, RpcResponse {
     this.storedAtMs = entry.storedAtMs;
     this.source = entry.source;
     this.isConfirmed = entry.isConfirmed;
-    this.proof = entry.proof;
+    this.grade = entry.grade;
   }
 }
 

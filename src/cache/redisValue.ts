@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { crc32, deflateRaw, inflateRaw, inflateRawSync } from "node:zlib";
-import type { Proof } from "../core/rpcSource.ts";
+import type { Grade } from "../core/rpcSource.ts";
 import { formatData, type Hash } from "../ethereum/hex.ts";
 import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 
@@ -17,7 +17,7 @@ const DEFLATED = 1;
 const FINAL = 2;
 const HAS_BLOCK = 4;
 const CONFIRMED = 8;
-/** Earlier versions ignore the flags of proofs. */
+/** Earlier versions ignore the flags of grades. */
 const PROVEN = 16;
 const CHECKED = 32;
 const HEADER_BYTES = 60;
@@ -70,17 +70,17 @@ export const encodeValue = async (key: string, entry: CacheEntry): Promise<Buffe
   return value;
 };
 
-const PROOF_FLAGS = { proven: PROVEN, checked: CHECKED } as const;
+const GRADE_FLAGS = { proven: PROVEN, checked: CHECKED, stated: 0 } as const;
 
-const proofOf = (flags: number): Proof | undefined =>
+const gradeOf = (flags: number): Grade | undefined =>
   (flags & PROVEN) !== 0 ? "proven" : (flags & CHECKED) !== 0 ? "checked" : undefined;
 
-const flagsOf = ({ isFinal, block, isConfirmed, proof }: CacheEntry, isDeflated: boolean): number =>
+const flagsOf = ({ isFinal, block, isConfirmed, grade }: CacheEntry, isDeflated: boolean): number =>
   (isDeflated ? DEFLATED : 0) |
   (isFinal ? FINAL : 0) |
   (block === undefined ? 0 : HAS_BLOCK) |
   (isConfirmed === true ? CONFIRMED : 0) |
-  (proof === undefined ? 0 : PROOF_FLAGS[proof]);
+  (grade === undefined ? 0 : GRADE_FLAGS[grade]);
 
 const isKnownVersion = (version: number | undefined): boolean => version === VERSION || version === SOURCE_VERSION;
 
@@ -128,14 +128,14 @@ export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntr
   if (body.byteLength !== plainBytes) {
     return undefined;
   }
-  const proof = proofOf(flags);
+  const grade = gradeOf(flags);
   const hash: Hash = formatData(value.subarray(24, CHECKSUM_AT));
   return {
     body,
     isFinal: (flags & FINAL) !== 0,
     storedAtMs: value.readDoubleBE(4),
     ...(decoded.source && { source: decoded.source, isConfirmed: (flags & CONFIRMED) !== 0 }),
-    ...(proof && { proof }),
+    ...(grade && { grade }),
     ...((flags & HAS_BLOCK) !== 0 && { block: { number: value.readBigUInt64BE(16), hash } }),
   };
 };

@@ -213,7 +213,7 @@ class SecondOrigin implements RpcSource {
       return undefined;
     }
     const body = findReceipt(receipts, hash);
-    return body && { body, block, status: { fwd: "miss" }, proof: "checked" };
+    return body && { body, block, status: { fwd: "miss" }, grade: "checked" };
   }
 
   /** Asks another origin: behind the URL of a node may be a machine that lags. Until the next head, its `null` is not asked again. */

@@ -55,10 +55,10 @@ export interface CacheStatus {
 }
 
 /**
- * How far an answer is verified (docs/headers.md, x-forebay-proof). `proven`: hashes bind all of it to the header of its block.
- * `checked`: something verifies a part of it. An answer without a proof is stated: a node said so.
+ * How far an answer, a value or a write set is verified (docs/headers.md, x-forebay-proof). `proven`: hashes bind all of it to the
+ * header of its block. `checked`: something verifies a part of it. `stated`: a node said so. An answer without a grade is stated.
  */
-export type Proof = "proven" | "checked";
+export type Grade = "proven" | "checked" | "stated";
 
 export interface RpcResponse extends Reply {
   readonly status: CacheStatus;
@@ -79,7 +79,7 @@ export interface RpcResponse extends Reply {
   readonly isWhole?: boolean | undefined;
   /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
-  readonly proof?: Proof | undefined;
+  readonly grade?: Grade | undefined;
 }
 
 /** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */

@@ -4,9 +4,9 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 const LABELS = ["stated", "checked", "proven"] as const;
 type ProofLabel = (typeof LABELS)[number];
 
-type Labelled = Pick<RpcResponse, "proof" | "block">;
+type Labelled = Pick<RpcResponse, "grade" | "block">;
 
-const labelOf = ({ proof }: Labelled): ProofLabel => proof ?? "stated";
+const labelOf = ({ grade }: Labelled): ProofLabel => grade ?? "stated";
 
 /** Texts of more blocks are not kept. */
 const MAX_TEXTS = 1_024;

@@ -45,7 +45,7 @@ export class LogsOfBlock {
     }
     const known = this.#options.verifier?.knownHeader(hash, context);
     if (known !== undefined && !admitsLogs(known.logsBloom, filter)) {
-      return { body: formatList([]), status: { hit: "local" }, block: { number: known.number, hash }, proof: "proven" };
+      return { body: formatList([]), status: { hit: "local" }, block: { number: known.number, hash }, grade: "proven" };
     }
     const owner = { clientId: context.caller.clientId, group: {}, signal: context.signal };
     // One block is always small enough for memory.

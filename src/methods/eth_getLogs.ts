@@ -104,7 +104,7 @@ const respondInView = async (input: MethodInput, { filter, blocks }: LogQuery): 
     const sealed = await readSealed();
     const logs = await logsAbove(input, filter, resolved, at);
     // No header binds pending logs.
-    return { ...sealed, body: appendLogs(sealed.body, logs), proof: undefined };
+    return { ...sealed, body: appendLogs(sealed.body, logs), grade: undefined };
   };
   return pending === undefined ? read() : withPendingMode(pending.mode, read(), context);
 };
@@ -137,7 +137,7 @@ const withProof = (response: RpcResponse, { chain, filter, range, heads }: Seale
     }
   }
   const last = heads.at(range.to);
-  return last === undefined ? response : { ...response, block: last, proof: "proven" };
+  return last === undefined ? response : { ...response, block: last, grade: "proven" };
 };
 
 /** Throws RpcError if a requested pending block has transactions without receipts, so that logs would be left out. */

@@ -93,7 +93,7 @@ export const receiptsOf =
     const request = requestAtBlock(read, resolveBlock(read.parameter, context.view.heads));
     try {
       const response = await reads.request(request, context);
-      const isVerified = response.proof !== undefined && !isNull(response);
+      const isVerified = response.grade !== undefined && !isNull(response);
       return isVerified && response.body instanceof Uint8Array ? response.body : undefined;
     } catch {
       context.signal.throwIfAborted();

@@ -124,7 +124,7 @@ const EXECUTED: ReadonlySet<PendingMode> = new Set(["live", "degraded"]);
 /** Adds the pending mode to a response. What the view has is checked by its execution. */
 export const ofMode = (mode: PendingMode, response: RpcResponse): RpcResponse =>
   response.status.hit === "view"
-    ? { ...response, pending: mode, proof: EXECUTED.has(mode) ? "checked" : undefined }
+    ? { ...response, pending: mode, grade: EXECUTED.has(mode) ? "checked" : undefined }
     : { ...response, pending: mode };
 
 /**
@@ -135,7 +135,8 @@ const readBelow =
   (mode: PendingMode, readAt: ReadsBelowPending["readAt"], base: ResolvedBlock): PendingRead["atBase"] =>
   async () => {
     const response = await readAt(base);
-    return { ...response, proof: response.proof && EXECUTED.has(mode) ? "checked" : undefined };
+    const isVerified = response.grade === "proven" || response.grade === "checked";
+    return { ...response, grade: isVerified && EXECUTED.has(mode) ? "checked" : undefined };
   };
 
 /** Adds the pending mode to a response. If there is an error instead, records the mode in the client's request. */

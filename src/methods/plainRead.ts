@@ -203,7 +203,7 @@ export const eth_blockNumber: Method = {
       body: formatJson(formatQuantity(number)),
       status: { hit: "view" },
       block: { number, hash },
-      ...(isProven && { proof: "proven" }),
+      ...(isProven && { grade: "proven" }),
     };
   },
 };

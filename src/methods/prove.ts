@@ -53,9 +53,9 @@ const TEXTS: Readonly<Record<NotProvenReason, string>> = {
 class NotProvenError extends RpcError {
   readonly reason: NotProvenReason;
 
-  /** `proof`: that of the answer that was found. */
-  constructor(reason: NotProvenReason, proof?: RpcResponse["proof"]) {
-    const data = { required: "proven", label: proof ?? "stated", reason };
+  /** `grade`: that of the answer that was found. */
+  constructor(reason: NotProvenReason, grade?: RpcResponse["grade"]) {
+    const data = { required: "proven", label: grade ?? "stated", reason };
     super(CODES.SERVER, `not proven: ${TEXTS[reason]}`, { data });
     this.reason = reason;
   }
@@ -112,13 +112,13 @@ export const isAnchored = (block: BlockId, proven: AnchoredCall): boolean =>
 
 /** Throws unless the answer is proven by a header of the served chain, or of the block that the client names by its hash. */
 const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse => {
-  const { proof, block } = response;
-  if (proof !== "proven" || block === undefined) {
-    throw new NotProvenError("noProof", proof);
+  const { grade, block } = response;
+  if (grade !== "proven" || block === undefined) {
+    throw new NotProvenError("noProof", grade);
   }
   if (!isAnchored(block, proven)) {
     const isServed = proven.context.view.heads.at(block.number)?.hash === block.hash;
-    throw new NotProvenError(isServed ? "noProof" : "notAgreed", proof);
+    throw new NotProvenError(isServed ? "noProof" : "notAgreed", grade);
   }
   return response;
 };
@@ -244,7 +244,7 @@ const provenResponse = (value: CanonicalJson | Uint8Array, block: BlockId): RpcR
   body: value instanceof Uint8Array ? value : formatJson(value),
   status: { hit: "local" },
   block,
-  proof: "proven",
+  grade: "proven",
 });
 
 /** A part of a block whose header and transactions are verified. */
@@ -260,8 +260,8 @@ interface ReadPart {
 const readPart = async (proven: ProvenCall, part: ProvenPart, named: unknown): Promise<ReadPart | undefined> => {
   const hash = isFields(named) ? named.blockHash : isHash(lowerPrefix(named)) ? named : undefined;
   const method = hash === undefined ? "eth_getBlockByNumber" : "eth_getBlockByHash";
-  const { block, proof, body } = await proven.read(method, [hash ?? named, true]);
-  const isRooted = proof !== undefined && block !== undefined && isAnchored(block, proven);
+  const { block, grade, body } = await proven.read(method, [hash ?? named, true]);
+  const isRooted = grade !== undefined && block !== undefined && isAnchored(block, proven);
   if (!isRooted || !(body instanceof Uint8Array)) {
     return undefined;
   }
@@ -278,9 +278,9 @@ const readPart = async (proven: ProvenCall, part: ProvenPart, named: unknown): P
 /** Reads the receipts of a block, which its root verifies. Throws without them. */
 const readReceipts = async ({ context, read }: ProvenCall, { number, hash }: BlockId): Promise<Uint8Array> => {
   const isCanonical = context.view.heads.at(number)?.hash === hash;
-  const { proof, body } = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(number) : hash]);
-  if (proof === undefined || !(body instanceof Uint8Array)) {
-    throw new NotProvenError("noProof", proof);
+  const { grade, body } = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(number) : hash]);
+  if (grade === undefined || !(body instanceof Uint8Array)) {
+    throw new NotProvenError("noProof", grade);
   }
   return body;
 };
@@ -350,7 +350,7 @@ const valueIn = (
 const proveByBlock = async (proven: ProvenCall, answer: Exclude<BlockAnswer, "logs">): Promise<RpcResponse> => {
   const { call, context, read } = proven;
   const first = await read(call.method, call.params);
-  if (first.proof === "proven" || (isNull(first) && answer !== "transactionAt")) {
+  if (first.grade === "proven" || (isNull(first) && answer !== "transactionAt")) {
     return first;
   }
   const ofBlock = call.params[1] === true ? "transactions" : "hashes";
@@ -387,8 +387,8 @@ const proveState = async (proven: ProvenCall, field: StateField): Promise<RpcRes
   const response = await proven.read("eth_getProof", [address, slots, parameter]);
   const proof = parsedResult(response);
   const { block } = response;
-  if (response.proof !== "proven" || block === undefined || !isFields(proof)) {
-    throw new NotProvenError("noProof", response.proof);
+  if (response.grade !== "proven" || block === undefined || !isFields(proof)) {
+    throw new NotProvenError("noProof", response.grade);
   }
   const account = readProvenAccount(proof);
   if (isFreshFromNode(response)) {
@@ -421,12 +421,12 @@ const answerCode = async (
   const call = createCall("eth_getCode", [address, { blockHash: block.hash }]);
   const known = await read(call.method, call.params);
   if (hasHash(known.body, codeHash)) {
-    return { ...known, block, proof: "proven" };
+    return { ...known, block, grade: "proven" };
   }
   const isComplete = (body: Uint8Array): boolean => hasHash(body, codeHash);
   const request = { ...call, retention: "never", canonicalParams: "", isComplete } as const;
   const response = await chain.nodes.request(request, context);
-  return hasHash(response.body, codeHash) ? { ...response, block, proof: "proven" } : response;
+  return hasHash(response.body, codeHash) ? { ...response, block, grade: "proven" } : response;
 };
 
 /** The blocks whose receipts one query may need. */

@@ -79,7 +79,7 @@ export class ProvenBlocks {
       if (body === undefined) {
         return undefined;
       }
-      const entry: CacheEntry = { body, block, isFinal: false, storedAtMs: Date.now(), proof: "proven" };
+      const entry: CacheEntry = { body, block, isFinal: false, storedAtMs: Date.now(), grade: "proven" };
       this.#store.set(keyOf(block.hash, part), entry);
       return new JsonItems(body);
     } catch (error) {

@@ -51,11 +51,11 @@ const createResponse = (
   verified: VerifiedResponse,
   request: RpcRequest,
 ): RpcResponse => {
-  const { proof, isWhole, block = readResponseBlock(body, request.blockField) } = verified;
+  const { grade, isWhole, block = readResponseBlock(body, request.blockField) } = verified;
   const status = request.write ? METHOD : MISS;
   const part = verified.isPartial ? { isPartial: true } : undefined;
   const items = isWhole === undefined ? undefined : { isWhole };
-  return { body, node, status, ...(block && { block }), ...(proof && { proof }), ...part, ...items };
+  return { body, node, status, ...(block && { block }), ...(grade && { grade }), ...part, ...items };
 };
 
 type Delays = Iterator<number, undefined>;

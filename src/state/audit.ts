@@ -238,7 +238,8 @@ export class Audit {
     for (const key of keys) {
       const name = keyName(key);
       const isSingle = key.field === "nonce" || !isBulkReadable(key);
-      const isLeftOut = chosen.has(name) || (isSingle && singles === MAX_SINGLE_KEYS) || values.hasProof(key, block);
+      const isLeftOut =
+        chosen.has(name) || (isSingle && singles === MAX_SINGLE_KEYS) || values.gradeOf(key, block) === "proven";
       if (!isLeftOut && values.getUntrusted(key, block) !== undefined) {
         singles += isSingle ? 1 : 0;
         chosen.set(name, key);
@@ -271,7 +272,7 @@ export class Audit {
     const { generation } = follower;
     const giver = this.#newest;
     const origin = values.originOf(key, block);
-    const isProven = values.hasProof(key, block);
+    const grade = values.gradeOf(key, block);
     const nodes = this.#options.nodes();
     const asked = nodes.find(({ name }) => name === found.node);
     const isOther = (node: ComparedNode): boolean => node.origin !== asked?.origin;
@@ -281,7 +282,7 @@ export class Audit {
     if (asked === undefined || actual === undefined || actual === known || generation !== follower.generation) {
       return false;
     }
-    if (isProven) {
+    if (grade === "proven") {
       this.#reportProven(kind, { ...found, actual });
       return true;
     }
@@ -368,7 +369,7 @@ export class Audit {
   #drop(kind: DifferenceKind, found: StateDifference, giver: WriteSet | undefined): void {
     const { chain, values, follower, guard, telemetry } = this.#options;
     // What changed restored values is not known.
-    const blamed = giver?.isProven === true || values.carriers.has(RESTORED) ? undefined : giver;
+    const blamed = giver?.grade === "proven" || values.carriers.has(RESTORED) ? undefined : giver;
     if (blamed !== undefined) {
       guard.suspend(blamed);
     }

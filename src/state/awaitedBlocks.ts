@@ -1,4 +1,5 @@
 import type { BlockId, Heads, RingBlock } from "../core/heads.ts";
+import type { Grade } from "../core/rpcSource.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
@@ -8,8 +9,8 @@ export interface NodeValue {
   readonly value: string | Uint8Array;
   /** Undefined if the name of the node is not known. */
   readonly node: string | undefined;
-  /** It follows from the state root of the block. Not of the bytes of a code, which the hash names. */
-  readonly isProven?: boolean;
+  /** Default: stated. `proven`: it follows from the state root of the block. Not of the bytes of a code, which the hash names. */
+  readonly grade?: Grade;
 }
 
 /** Later values are dropped, and asked again after the block. */

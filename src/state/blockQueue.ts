@@ -80,12 +80,9 @@ export class BlockQueue {
     }
   }
 
-  #add({ key, value, isProven }: NodeValue, block: BlockId): AddResult {
+  #add({ key, value, grade }: NodeValue, block: BlockId): AddResult {
     const { values } = this.#options;
-    if (typeof value !== "string") {
-      return values.addCode(key, block, value);
-    }
-    return isProven === true ? values.addProven(key, block, value) : values.add(key, block, value);
+    return typeof value === "string" ? values.add(key, block, value, grade) : values.addCode(key, block, value);
   }
 
   /** Begins to apply awaited blocks, unless that is running. */

@@ -9,7 +9,6 @@ import type { ProofReader, ProvenValues } from "./fetch/proofReader.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
-import type { Entry } from "./store/entryPages.ts";
 import type { ValueStore } from "./store/valueStore.ts";
 import { ZERO_VALUE } from "./store/writtenValues.ts";
 import type { WriteSetWaits } from "./writeSetWaits.ts";
@@ -77,7 +76,7 @@ export class StateReads {
     }
     const find = (at: BlockId): KnownResponse | undefined => {
       const found = this.#find(key, at);
-      return found?.proof === "proven" ? found : undefined;
+      return found?.grade === "proven" ? found : undefined;
     };
     const settled = follower.untilApplied(block);
     const mayHold = settled !== undefined && values.head !== undefined && find(values.head) !== undefined;
@@ -92,7 +91,7 @@ export class StateReads {
     const { generation } = follower;
     return (values, block) => {
       for (const [key, value] of follower.isFollowing ? values : []) {
-        follower.add({ key, value, node: undefined, isProven: true }, block, generation);
+        follower.add({ key, value, node: undefined, grade: "proven" }, block, generation);
       }
     };
   }
@@ -124,26 +123,17 @@ export class StateReads {
 
   #answer(read: StateRead, known: KnownResponse): RpcResponse {
     this.#count(read, true);
-    if (known.proof !== "proven") {
+    if (known.grade !== "proven") {
       this.#options.audit.onLocalRead(read.key);
     }
     return known;
   }
 
-  /** A value that only a node returned is stated, unless its proof was read. */
   #find(key: StateKey, block: BlockId): KnownResponse | undefined {
     const { values } = this.#options;
     const entry = values.readableEntry(key, block);
     const body = entry === 0 ? undefined : this.#formatValue(key.field, values.valueAt(entry));
-    return body && { body, status: HIT, block, proof: this.#proofOf(entry, block) };
-  }
-
-  #proofOf(entry: Entry, block: BlockId): RpcResponse["proof"] {
-    const { values } = this.#options;
-    if (values.isProven(entry, block)) {
-      return "proven";
-    }
-    return values.isWritten(entry) ? "checked" : undefined;
+    return body && { body, status: HIT, block, grade: values.gradeAt(entry, block) };
   }
 
   #formatValue(field: StateField, value: string): Uint8Array | undefined {
@@ -192,11 +182,11 @@ export class StateReads {
     }
     const body = this.#formatValue(key.field, value);
     if (body !== undefined) {
-      return { body, status, ...(node !== undefined && { node }), block, proof: "proven" };
+      return { body, status, ...(node !== undefined && { node }), block, grade: "proven" };
     }
     const stated = await this.#addResponse(read, ask);
     const code = this.#formatValue(key.field, value);
-    return code === undefined ? stated : { ...stated, body: code, block, proof: "proven" };
+    return code === undefined ? stated : { ...stated, body: code, block, grade: "proven" };
   }
 
   #addResponse({ key }: Pick<StateRead, "key">, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {

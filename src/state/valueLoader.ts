@@ -9,7 +9,7 @@ import type { ValueStore } from "./store/valueStore.ts";
 type Reader = Pick<StateFetcher, "unitsFor" | "read" | "readSingly">;
 
 export interface ValueLoaderOptions {
-  readonly values: Pick<ValueStore, "get" | "code" | "hasProof">;
+  readonly values: Pick<ValueStore, "get" | "code" | "gradeOf">;
   readonly follower: Pick<StateFollower, "add" | "generation">;
   readonly reader: Reader;
   readonly unitsOf: UnitsOf;
@@ -93,7 +93,7 @@ export class ValueLoader {
     onSpent(proofs.unitsFor(keys));
     for (const { values } of await proofs.readOwn(keys, block)) {
       for (const [key, value] of values) {
-        follower.add({ key, value, node: undefined, isProven: true }, block, generation);
+        follower.add({ key, value, node: undefined, grade: "proven" }, block, generation);
       }
     }
   }
@@ -130,7 +130,7 @@ export class ValueLoader {
         unknown.set(keyName(key), key);
       } else if (key.field === "code" && values.code(value) === undefined) {
         codes.set(value, key);
-      } else if (!values.hasProof(key, block)) {
+      } else if (values.gradeOf(key, block) !== "proven") {
         stated.push(key);
       }
     }

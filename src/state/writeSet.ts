@@ -1,4 +1,5 @@
 import type { BlockId } from "../core/heads.ts";
+import type { Grade } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 
 /** A value that a block wrote, or "unknown" if the source only says that it was written. */
@@ -30,8 +31,11 @@ export interface WriteSet {
   readonly node?: string | undefined;
   /** Where it came from. Set by SourceGuard. */
   readonly source?: WriteSetSourceKind;
-  /** Checked here: the header of the block, whose own hash was computed, commits to all of it, by its list or by its state root. */
-  readonly isProven?: boolean;
+  /**
+   * `proven`: the header of the block, whose own hash was computed here, commits to all of it, by its list or by its state root.
+   * `checked`: it was executed here. `stated`: a node, or another replica, said so.
+   */
+  readonly grade: Grade;
   /** Another replica has read it, so that it cost nothing here. */
   readonly isShared?: boolean;
 }

@@ -106,7 +106,7 @@ export const createCallMetrics = (
     const outcome = outcomeLabel(error, context);
     series.count(outcome, seconds);
     if (reply !== undefined) {
-      byProof[reply.proof ?? "stated"].inc();
+      byProof[reply.grade ?? "stated"].inc();
     }
     const saved = reply !== undefined && isSaved(reply);
     if (REFUSED.has(outcome)) {

@@ -1,7 +1,7 @@
 import type { Context } from "../core/context.ts";
 import type { BlockId } from "../core/heads.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
-import type { Proof, RpcRequest } from "../core/rpcSource.ts";
+import type { Grade, RpcRequest } from "../core/rpcSource.ts";
 import { hasItems } from "../core/wholeResults.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
@@ -36,7 +36,7 @@ export interface VerifiedCall extends ReadCall {
 
 /** How far a response that has passed is verified. */
 export interface VerifiedResponse {
-  readonly proof?: Proof | undefined;
+  readonly grade?: Grade | undefined;
   /** For a list whose items may be errors: whether each is a result. */
   readonly isWhole?: boolean | undefined;
   /** The block to which the response is bound, if it is proven. Of a block or header that passed, its own. */
@@ -96,7 +96,7 @@ export const boundResponse = (
   }
   const { heads } = context.view;
   const isNamed = block !== undefined && (location.hash !== undefined || heads.at(block.number)?.hash === block.hash);
-  return isNamed ? { proof: "proven", block } : { proof: "checked" };
+  return isNamed ? { grade: "proven", block } : { grade: "checked" };
 };
 
 /** The error of a node that lacks the header that its response must match. */

@@ -41,8 +41,8 @@ export const verifyBlock = (
   const block = isKnown ? checker.blocks.get(scanned.hash).transactions : undefined;
   const all = { ...checks, block, scannedBlock: scanned ?? null };
   return whenKnown(checkAllTypes(checker, verifiedCall, body, all), (checked) => {
-    const { proof } = boundResponse(checked, checked.boundTo, { location: checks.location, context });
-    return { proof, block: scanned, ...checker.partOf(verifiedCall, "transactions", checked) };
+    const { grade } = boundResponse(checked, checked.boundTo, { location: checks.location, context });
+    return { grade, block: scanned, ...checker.partOf(verifiedCall, "transactions", checked) };
   });
 };
 

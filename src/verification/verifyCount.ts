@@ -21,7 +21,7 @@ export const verifyCount = (
       return verified;
     }
     if (quantityOf(parseJson(body)) === BigInt(expected.count)) {
-      return { proof: "proven", block: { number: expected.number, hash } };
+      return { grade: "proven", block: { number: expected.number, hash } };
     }
     if (isHash(named)) {
       throw new UnverifiedError(node.name, "block", true);

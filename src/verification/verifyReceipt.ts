@@ -52,6 +52,6 @@ const compare = (
 ): Awaitable<VerifiedResponse> => {
   const isCompared = checks.receipts !== undefined || checks.header !== undefined;
   return whenKnown(checker.check(verifiedCall, body, checks), ({ isVerified }) => ({
-    proof: isVerified && isCompared ? "checked" : undefined,
+    grade: isVerified && isCompared ? "checked" : undefined,
   }));
 };

@@ -56,8 +56,8 @@ export const verifyReceipts = async (
   if (transactions === undefined && hasRefund) {
     return UNKNOWN_REFUND;
   }
-  const proof = checked.isVerified && header.isComputed ? "checked" : undefined;
-  return { proof, ...checker.partOf(verifiedCall, "receipts", checked) };
+  const grade = checked.isVerified && header.isComputed ? "checked" : undefined;
+  return { grade, ...checker.partOf(verifiedCall, "receipts", checked) };
 };
 
 /** Checks the receipts of a block. Those of unknown types are checked by their bytes, if the node has them. */

@@ -68,7 +68,7 @@ export const verifyStateProof = async (
     const { isVerified, hasFindings } = await checker.check(verifiedCall, body, checks);
     // The right proof of an absent account is no finding. It proves something if forebay knows the chain's encoding.
     const isProof = checker.evidence.hasPassed("proof") && (isVerified || !hasFindings);
-    return isProof ? { proof: "proven", block: { number: header.number, hash: location.hash } } : STATED;
+    return isProof ? { grade: "proven", block: { number: header.number, hash: location.hash } } : STATED;
   } catch (error) {
     throw errorOf(error, verifiedCall, body, expected);
   }

@@ -37,7 +37,7 @@ export const verifyTransaction = (
   const block = scannedBlock === null ? undefined : checker.blocks.get(scannedBlock.hash).transactions;
   const facts = scannedBlock === null ? {} : { hasLagoon: checker.hasLagoon() };
   return whenKnown(checker.check(verifiedCall, body, { ...checks, scannedBlock, block, facts }), (checked) => ({
-    proof: checked.isVerified ? "checked" : undefined,
+    grade: checked.isVerified ? "checked" : undefined,
     ...checker.partOf(verifiedCall, "transactions", checked),
   }));
 };
@@ -50,6 +50,6 @@ export const verifyRaw = (
 ): Awaitable<VerifiedResponse> => {
   const checks: RawChecks = { kind: "raw", hash: String(verifiedCall.call.params[0]) };
   return whenKnown(checker.check(verifiedCall, body, checks), ({ isVerified }) => ({
-    proof: isVerified ? "checked" : undefined,
+    grade: isVerified ? "checked" : undefined,
   }));
 };

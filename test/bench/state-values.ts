@@ -80,7 +80,7 @@ const measureSlices = async (): Promise<readonly number[]> => {
   await nextTick();
   for (const [index, bytes] of packed.entries()) {
     const block = { number: BigInt(index + 1), hash: hashOf(index + 1) };
-    const writeSet: WriteSet = { block, packed: bytes };
+    const writeSet: WriteSet = { block, packed: bytes, grade: "checked" };
     await runSliced(values.apply(writeSet));
     await runSliced(values.prune());
     await nextTick();

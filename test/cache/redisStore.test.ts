@@ -15,12 +15,12 @@ const LONG_TIMEOUT_MS = 10_000;
 /** The possible delay of a timer on a loaded machine. */
 const SLACK_MS = 200;
 
-const entryOf = (text: string, proof?: CacheEntry["proof"]): CacheEntry => ({
+const entryOf = (text: string, grade?: CacheEntry["grade"]): CacheEntry => ({
   body: Buffer.from(text),
   block: { number: 17n, hash: hashOf(17) },
   isFinal: true,
   storedAtMs: 1_700_000_000_123,
-  ...(proof && { proof }),
+  ...(grade && { grade }),
 });
 
 interface OpenOptions {
@@ -51,7 +51,7 @@ const writeUntilRead = (redis: ReturnType<typeof open>["redis"], key: string, te
     return false;
   }, `${key} is stored`);
 
-test("a stored entry is read with body, block, finality, time and proof, small or large", async (t) => {
+test("a stored entry is read with body, block, finality, time and grade, small or large", async (t) => {
   const server = await startRedis(t);
   const { redis } = open(t, server.url, { timeoutMs: LONG_TIMEOUT_MS });
   for (const text of ["{}", `"${"ab".repeat(50_000)}"`]) {
@@ -59,9 +59,9 @@ test("a stored entry is read with body, block, finality, time and proof, small o
     const entry = await redis.get("key");
     assert.deepEqual({ ...entry, body: textOf(entry) }, { ...entryOf(text), body: text });
   }
-  for (const proof of ["proven", "checked"] as const) {
-    redis.set(proof, entryOf("{}", proof), 60);
-    await until(async () => (await redis.get(proof))?.proof === proof, `${proof} is stored`);
+  for (const grade of ["proven", "checked"] as const) {
+    redis.set(grade, entryOf("{}", grade), 60);
+    await until(async () => (await redis.get(grade))?.grade === grade, `${grade} is stored`);
   }
   assert.ok((await server.admin.strlen("key")) < 2_000, "a large value is compressed");
   assert.equal(await redis.get("other"), undefined);

@@ -8,7 +8,7 @@ import { a, callMethod, createMethodChain, heads } from "./requestOf.ts";
 
 const base = heads.latest;
 const HASH = `0x${"cc".repeat(32)}`;
-const known = createResponse('"0x5"', { status: { hit: "state" }, block: base, proof: "proven" });
+const known = createResponse('"0x5"', { status: { hit: "state" }, block: base, grade: "proven" });
 
 /** A chain whose known values are all proven at the newest sealed block. */
 const chain: Chain = {
@@ -49,11 +49,11 @@ for (const [mode, label] of LABELS) {
     for (const [method, params] of READS) {
       for (const block of ["pending", { blockHash: HASH }]) {
         const view = { heads, pending: pendingOf(mode) };
-        const { proof, pending } = await callMethod(chain, method, [...params, block], view);
-        assert.deepEqual({ proof, pending }, { proof: label, pending: mode }, `${method} at ${JSON.stringify(block)}`);
+        const { grade, pending } = await callMethod(chain, method, [...params, block], view);
+        assert.deepEqual({ grade, pending }, { grade: label, pending: mode }, `${method} at ${JSON.stringify(block)}`);
       }
-      const { proof } = await callMethod(chain, method, [...params, "latest"], { heads, pending: pendingOf(mode) });
-      assert.equal(proof, "proven", `${method} at latest`);
+      const { grade } = await callMethod(chain, method, [...params, "latest"], { heads, pending: pendingOf(mode) });
+      assert.equal(grade, "proven", `${method} at latest`);
     }
   });
 }

@@ -73,7 +73,13 @@ const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"] }: RigOptio
   const apply = (writes: readonly number[], node: string | undefined): void => {
     const balances = writes.map((index) => [addressOf(index), { balance: 1n, slots: new Map() }] as const);
     const writeSet: WriteSet = {
-      ...{ block: SECOND, packed: packWrites(new Map(balances)), node, source: node === undefined ? "feed" : "trace" },
+      ...{
+        block: SECOND,
+        grade: "checked",
+        packed: packWrites(new Map(balances)),
+        node,
+        source: node === undefined ? "feed" : "trace",
+      },
     };
     values.isTrusted = guard.areTrusted(node === undefined ? [] : [node]);
     runAll(values.apply(writeSet));
@@ -116,7 +122,7 @@ test("a check comes after 100 answers and 2 s, or with a block a minute after th
   assert.equal(reads.length, 2, "nothing was answered");
   answer(1);
   clock.nowMs += 60 * SECOND_MS;
-  rig.audit.onApplied({ block: SECOND, packed: packWrites(new Map()), node: "one" });
+  rig.audit.onApplied({ block: SECOND, grade: "checked", packed: packWrites(new Map()), node: "one" });
   await settled();
   assert.equal(reads.length, 3);
 });
@@ -145,7 +151,7 @@ test("a check reads what was just written and what answered, in one call, and on
 
 test("proven values are not compared, and a check with nothing else passes", async () => {
   const { audit, values, reads, apply } = createRig({ passed: [] });
-  values.addProven(keyOf(0), FIRST, digits(1));
+  values.add(keyOf(0), FIRST, digits(1), "proven");
   apply([], "one");
   assert.equal(values.isTrusted, false);
   await audit.check();
@@ -254,7 +260,7 @@ test("a difference that a single read does not confirm is none, and one of a pro
   rig.audit.onRead({ key: keyOf(0), block: FIRST, known: digits(1), actual: digits(2), node: "one" });
   await settled();
   assert.deepEqual([rig.drops, rig.reads.every(({ isSingle }) => isSingle)], [[], true]);
-  rig.values.addProven(keyOf(0), FIRST, digits(1));
+  rig.values.add(keyOf(0), FIRST, digits(1), "proven");
   rig.lies.set("one", digits(2));
   rig.audit.onRead({ key: keyOf(0), block: FIRST, known: digits(1), actual: digits(2), node: "one" });
   await settled();

@@ -6,6 +6,7 @@ import type { ComparedNode } from "../../src/state/fetch/nodeReaders.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { packWrites } from "../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../src/state/store/valueStore.ts";
+import type { WriteSet } from "../../src/state/writeSet.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { fetchedValues } from "../support/builders/nodeState.ts";
@@ -63,7 +64,12 @@ const countWrong = async ({ blockSeconds, writes, readsPerSecond, share }: Load,
       const balance = random() < share ? 7n : 1n;
       return [addressOf(draw()), { balance, slots: new Map() }] as const;
     });
-    const writeSet = { block: blockOf(number), packed: packWrites(new Map(balances)), node: "liar" };
+    const writeSet: WriteSet = {
+      block: blockOf(number),
+      grade: "checked",
+      packed: packWrites(new Map(balances)),
+      node: "liar",
+    };
     runAll(values.apply(writeSet));
     audit.onApplied(writeSet);
     for (let read = 0; read < blockSeconds * readsPerSecond && !isFound; read++) {

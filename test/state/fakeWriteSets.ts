@@ -57,5 +57,6 @@ export class FakeWriteSets implements WriteSetSource {
 /** The write set of a block that wrote nothing. */
 export const emptyWriteSet = ({ number, hash }: BlockId): WriteSet => ({
   block: { number, hash },
+  grade: "checked",
   packed: packWrites(new Map()),
 });

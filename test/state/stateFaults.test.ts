@@ -73,6 +73,7 @@ const createRig = (onApplied = (): void => undefined) => {
 
 const malformed = ({ number, hash }: BlockId): WriteSet => ({
   block: { number, hash },
+  grade: "checked",
   // One account, of which nothing follows.
   packed: Uint8Array.of(1, 0, 0, 0),
 });

@@ -27,7 +27,7 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
     ...{ used, head: BLOCK },
     get: (key: StateKey) => (known.includes(key) ? VALUE : undefined),
     code: () => undefined,
-    hasProof: () => false,
+    gradeOf: () => undefined,
   };
   const follower = {
     generation: 3,

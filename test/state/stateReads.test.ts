@@ -98,7 +98,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS, proven }: Rig
       return { body: Buffer.from(JSON.stringify(text)), status: {}, verified: true, block: at, ...response };
     });
   const write = (at: BlockId, address: Address, writes: AccountWrites) =>
-    source.answer(at, { block: at, packed: packWrites(new Map([[address, writes]])) });
+    source.answer(at, { block: at, grade: "checked", packed: packWrites(new Map([[address, writes]])) });
   return { heads, source, values, reads, follower, read, write, asked, counted, waits, lookups };
 };
 
@@ -236,17 +236,17 @@ test("a code that a node returned is proven by its hash in the account's proof",
   const { read, asked } = createRig(PROVEN_CODE);
   const first = await read(CODE_KEY, block(FIRST), CODE, {}, false, "eth_getCode");
   assert.equal(textOf(first), CODE);
-  assert.equal(first.proof, "proven");
+  assert.equal(first.grade, "proven");
   const second = await read(CODE_KEY, block(FIRST), "0xdead", {}, false, "eth_getCode");
   assert.equal(textOf(second), CODE);
-  assert.equal(second.proof, "proven");
+  assert.equal(second.grade, "proven");
   assert.equal(asked.length, 1);
 });
 
 test("a code with another hash than in the account's proof is not proven, and does not become known", async () => {
   const { read, asked } = createRig(PROVEN_CODE);
   const wrong = await read(CODE_KEY, block(FIRST), "0x6001", {}, false, "eth_getCode");
-  assert.equal(wrong.proof, undefined);
+  assert.equal(wrong.grade, undefined);
   const right = await read(CODE_KEY, block(FIRST), CODE, {}, false, "eth_getCode");
   assert.equal(textOf(right), CODE);
   assert.equal(asked.length, 2);

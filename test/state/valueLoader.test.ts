@@ -40,12 +40,12 @@ const createRig = (hasLists: boolean, stated?: StateKey) => {
     values: {
       get: (key) => (known.has(key) ? ZERO : undefined),
       code: () => undefined,
-      hasProof: (key) => known.get(key) === true,
+      gradeOf: (key) => (known.get(key) === true ? "proven" : "stated"),
     },
     follower: {
       generation: 0,
-      add: ({ key, isProven }) => {
-        known.set(key, isProven === true);
+      add: ({ key, grade }) => {
+        known.set(key, grade === "proven");
       },
     },
     reader,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UnverifiedError } from "../../src/core/node.ts";
-import type { Proof } from "../../src/core/rpcSource.ts";
+import type { Grade } from "../../src/core/rpcSource.ts";
 import { type BlockHeader, formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Data, formatData, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
@@ -92,7 +92,7 @@ const createBlock = (
 interface Stage {
   readonly sent: readonly Call[];
   /** Verifies a result of a node, given as a value or as JSON text. Returns its proof. Throws UnverifiedError. */
-  verify(method: string, param: unknown, result: unknown, name?: string): Promise<Proof | undefined>;
+  verify(method: string, param: unknown, result: unknown, name?: string): Promise<Grade | undefined>;
 }
 
 /** Creates a verifier of a chain. Each node answers `block` to requests of the verifier. */
@@ -114,7 +114,7 @@ const start = (block: () => unknown, nodes: readonly string[] = ["only"]): Stage
     const call = createCall(method, Array.isArray(param) ? param : [param]);
     const verifiedCall = { node: { ...node, name }, call, request: createRequest(call), context: createContext() };
     const body = typeof result === "string" ? Buffer.from(result) : encode(result);
-    return (await verifier.verify(verifiedCall, body)).proof;
+    return (await verifier.verify(verifiedCall, body)).grade;
   };
   return { sent, verify };
 };

@@ -16,7 +16,7 @@ import type { ValueLoader } from "../valueLoader.ts";
 import { resultWithin, type WriteSetWaits } from "../writeSetWaits.ts";
 import type { CallChecks, LocalResult } from "./callChecks.ts";
 import type { CallLearner } from "./callLearner.ts";
-import { type CallResult, isProvenAt } from "./callResult.ts";
+import { type CallResult, gradeAt } from "./callResult.ts";
 import { type BlockCall, CALL_METHODS, type CallMethod } from "./callRun.ts";
 import type { CallRunner } from "./callRunner.ts";
 import type { CallEntry, CallTable } from "./callTable.ts";
@@ -162,7 +162,7 @@ export class CallCache {
 
   /** Answers, unless the client waits for a proof that the answer lacks. */
   #answerOrAsk(entry: CallEntry, answer: CallResult, call: CacheableCall, ask: AskCall): Awaitable<RpcResponse> {
-    const isUsable = !this.#mustLearn(call, entry) || isProvenAt(answer, call.block, this.#options.values);
+    const isUsable = !this.#mustLearn(call, entry) || gradeAt(answer, call.block, this.#options.values) === "proven";
     return isUsable ? this.#answer(entry, answer, call) : this.#ask(call, entry, ask);
   }
 
@@ -170,12 +170,12 @@ export class CallCache {
     this.#count(entry, call, true);
     const result = this.#localResult(call, answer);
     this.#options.checks.onLocalResult(result);
-    return { body: result.body, status: HIT, block: result.block, proof: result.isProven ? "proven" : "checked" };
+    return { body: result.body, status: HIT, block: result.block, grade: result.grade };
   }
 
   #localResult({ key, method, block }: BlockCall, answer: CallResult): LocalResult {
     const { body, reads, node } = answer;
-    return { key, method, block, body, reads, node, isProven: isProvenAt(answer, block, this.#options.values) };
+    return { key, method, block, body, reads, node, grade: gradeAt(answer, block, this.#options.values) };
   }
 
   /** Waits for the block's write set if only that is missing. */
@@ -297,7 +297,7 @@ export class CallCache {
         return response;
       }
       const body = await this.#learned(call, response, generation);
-      return body === undefined ? response : { ...response, body, block, proof: "proven" };
+      return body === undefined ? response : { ...response, body, block, grade: "proven" };
     } catch (error) {
       // A node can forge the error. The execution here needs nothing of its response.
       const { kind, node } = error instanceof NodeError ? error : {};
@@ -306,7 +306,7 @@ export class CallCache {
       if (body === undefined) {
         throw error;
       }
-      return { body, status: ANSWERED_HERE, block, proof: "proven" };
+      return { body, status: ANSWERED_HERE, block, grade: "proven" };
     }
   }
 
@@ -318,7 +318,7 @@ export class CallCache {
     await (ended && resultWithin(ended, context.deadlineMs - performance.now()));
     const entry = table.get(key);
     const learned = entry && table.findValid(entry, block, context.view.heads);
-    return learned !== undefined && isProvenAt(learned, block, values) ? learned.body : undefined;
+    return learned !== undefined && gradeAt(learned, block, values) === "proven" ? learned.body : undefined;
   }
 
   /** Counts a request. Returns whether it repeats one of an older block. */

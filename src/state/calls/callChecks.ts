@@ -1,5 +1,6 @@
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
+import type { Grade } from "../../core/rpcSource.ts";
 import { isAddress } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
@@ -14,8 +15,7 @@ import type { CallTable } from "./callTable.ts";
 
 /** The result of a call that no node was asked for. */
 export interface LocalResult extends BlockCall, Pick<CallResult, "body" | "reads" | "node"> {
-  /** Whether it follows by hashes from the header of the block. */
-  readonly isProven: boolean;
+  readonly grade: Grade;
 }
 
 export interface CallChecksOptions {
@@ -60,7 +60,7 @@ export class CallChecks {
     const { audit } = this.#options;
     const { keys } = result.reads;
     const key = keys[Math.floor(this.#random() * keys.length)];
-    if (key !== undefined && !result.isProven) {
+    if (key !== undefined && result.grade !== "proven") {
       audit.onLocalRead(key);
     }
     if (audit.takeSample()) {
@@ -107,12 +107,12 @@ export class CallChecks {
 
   async #report(result: LocalResult, outcome: unknown): Promise<void> {
     const { chain, table, follower, telemetry } = this.#options;
-    const { key, method, block, body, isProven } = result;
+    const { key, method, block, body, grade } = result;
     const { generation } = follower;
     const actual = outcome instanceof NodeError ? outcome.message : outcome;
     table.clear();
     telemetry.metrics.stateAnswers.inc({ chain, method, event: "differed" });
-    if (isProven) {
+    if (grade === "proven") {
       telemetry.metrics.stateDifferences.inc({ chain, kind: "call", proof: "proven" });
     }
     telemetry.log.error(

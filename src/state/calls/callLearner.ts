@@ -256,7 +256,7 @@ const outcomeOf = (run: KnownRun, { body }: Attempt): CallResult | Refusal => {
   if (run.kind !== "answer") {
     return run.kind === "refused" ? run.refusal : "unknown";
   }
-  return body === undefined && run.answer.isProven !== true ? "mismatch" : run.answer;
+  return body === undefined && run.answer.grade !== "proven" ? "mismatch" : run.answer;
 };
 
 const isRequired = ({ requiresProof }: Attempt): boolean => requiresProof;

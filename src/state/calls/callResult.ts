@@ -1,5 +1,6 @@
 import type { BlockId, HeaderFields, Heads } from "../../core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../core/readSet.ts";
+import type { Grade } from "../../core/rpcSource.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { accountKey, accountKeys, type StateKey, slotKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
@@ -18,8 +19,8 @@ export interface CallResult {
   readonly node: string;
   /** The call can be executed again at a later block. */
   readonly isRepeatable: boolean;
-  /** The bytes are those of an execution here, on values that follow by hashes from the header of the block. */
-  readonly isProven?: boolean;
+  /** Default: checked. `proven`: the bytes are those of an execution here, on values that are proven. */
+  readonly grade?: Grade;
 }
 
 /** The header fields of a block on which answers may depend besides the block's opcodes. */
@@ -130,17 +131,20 @@ export const valuesRead = ({ keys, emptiness }: CallReads): readonly StateKey[] 
 ];
 
 /**
- * Whether an answer that is valid at a block follows by hashes from the header of that block. A written field of an account whose
- * emptiness counts may have changed it, so that this ends the proof.
+ * Returns the grade of an answer that is valid at a block. A written field of an account whose emptiness counts may have changed it,
+ * so that this ends the proof.
  */
-export const isProvenAt = (
-  { isProven, block, reads }: Pick<CallResult, "isProven" | "block" | "reads">,
+export const gradeAt = (
+  { grade, block, reads }: Pick<CallResult, "grade" | "block" | "reads">,
   at: BlockId,
   values: Pick<ValueStore, "isProvenSince" | "isWrittenSince">,
-): boolean =>
-  isProven === true &&
-  values.isProvenSince(block, at) &&
-  !valuesRead({ ...reads, keys: [] }).some((key) => values.isWrittenSince(key, block, at));
+): Grade => {
+  const isProven =
+    grade === "proven" &&
+    values.isProvenSince(block, at) &&
+    !valuesRead({ ...reads, keys: [] }).some((key) => values.isWrittenSince(key, block, at));
+  return isProven ? "proven" : "checked";
+};
 
 /** Whether balance, nonce and code of an account are all nothing. Undefined: that is not known. */
 const isEmptyAt = (values: Pick<ValueStore, "get">, address: Address, block: BlockId): boolean | undefined => {

@@ -147,9 +147,9 @@ export class CallRunner {
       return refused("gas");
     }
     const isRepeatable = isFree && (body === undefined || decoder.decode(body) === text);
-    const answer = {
+    const answer: CallResult = {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
-      isProven: stated?.length === 0 && isCertain(fields),
+      grade: stated?.length === 0 && isCertain(fields) ? "proven" : "checked",
     };
     return { kind: "answer", answer, stated: stated ?? [] };
   }

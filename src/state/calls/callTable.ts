@@ -5,7 +5,7 @@ import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../store/usedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { type CallResult, holdsUnder, isProvenAt, isValidAt, type ResultHeader, resultHeader } from "./callResult.ts";
+import { type CallResult, gradeAt, holdsUnder, isValidAt, type ResultHeader, resultHeader } from "./callResult.ts";
 import type { BlockCall, CallMethod } from "./callRun.ts";
 import type { StoredAnswer } from "./storedAnswers.ts";
 
@@ -127,7 +127,7 @@ export class CallTable {
     if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
       // The cache weighs an entry only when it is set.
       const stored = { ...entry, answer, validAt: answer.block, rerun: undefined, refusals: 0 };
-      if (requiresProof && answer.isProven !== true) {
+      if (requiresProof && answer.grade !== "proven") {
         stored.refusedAt = answer.block.number;
       }
       this.#entries.set(key, stored);
@@ -221,7 +221,7 @@ export class CallTable {
     const { generation } = this.#options.follower;
     const isOfBlock = isValid && header !== undefined && holdsUnder(answer, header);
     // Nothing of this process has executed it.
-    const restored = { ...answer, generation, isProven: false, ...(isOfBlock && { block, header }) };
+    const restored: CallResult = { ...answer, generation, grade: "checked", ...(isOfBlock && { block, header }) };
     this.#entries.set(key, { ...createEntry(method, restored.block), answer: restored, validAt: restored.block });
   }
 
@@ -230,7 +230,7 @@ export class CallTable {
     const header = validAt && resultHeader(heads.header(validAt.number));
     const { values } = this.#options;
     if (validAt && header && MOVE_SHARE * (validAt.number - answer.block.number) > values.maxReadable) {
-      entry.answer = { ...answer, block: validAt, header, isProven: isProvenAt(answer, validAt, values) };
+      entry.answer = { ...answer, block: validAt, header, grade: gradeAt(answer, validAt, values) };
     }
   }
 

@@ -8,7 +8,7 @@ import { ZERO_VALUE } from "../store/writtenValues.ts";
 import type { CallReads } from "./callResult.ts";
 
 export interface RunStateOptions {
-  readonly values: Pick<ValueStore, "readableEntry" | "valueAt" | "isProven" | "code">;
+  readonly values: Pick<ValueStore, "readableEntry" | "valueAt" | "gradeAt" | "code">;
   /** Returns the hash of an ancestor of a block. Undefined if the block is not canonical any more. */
   ancestorHash(number: bigint, block: BlockId): Hash | undefined;
 }
@@ -70,7 +70,7 @@ export class RunState implements StateSource {
     if (entry === 0) {
       return undefined;
     }
-    this.#note(name, values.isProven(entry, this.#block) ? "proven" : "stated");
+    this.#note(name, values.gradeAt(entry, this.#block) === "proven" ? "proven" : "stated");
     const value = values.valueAt(entry);
     if (value !== ZERO_VALUE && key.field !== "slot") {
       this.#filled.add(key.address);

@@ -155,7 +155,7 @@ export class ProofReader {
     try {
       const response = await this.#options.reads.request(requestOf(address, slots, block), context);
       const fields = parsedResult(response);
-      if (response.proof !== "proven" || response.block?.hash !== block.hash || !isFields(fields)) {
+      if (response.grade !== "proven" || response.block?.hash !== block.hash || !isFields(fields)) {
         this.#count(false);
         return undefined;
       }

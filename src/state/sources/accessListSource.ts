@@ -65,7 +65,7 @@ export class AccessListSource implements WriteSetSource {
     }
     const output = await this.#options.thread.run({ kind: "accessList", block, header, list }, scope);
     if (output.kind === "written") {
-      return { block, packed: output.packed, isProven: true };
+      return { block, packed: output.packed, grade: "proven" };
     }
     return output.kind === "failed" ? output.reason : "error";
   }

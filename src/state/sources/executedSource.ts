@@ -41,7 +41,7 @@ export class ExecutedSource implements WriteSetSource {
       typeof executed === "string"
         ? executed
         : await orLate(executed.changes, { deadlineMs: performance.now() + MAX_EXECUTION_MS, signal });
-    return typeof changes === "string" ? changes : { block, packed: packChanges(changes) };
+    return typeof changes === "string" ? changes : { block, packed: packChanges(changes), grade: "checked" };
   }
 }
 

@@ -150,7 +150,7 @@ export class SharedSource implements WriteSetSource {
       return undefined;
     }
     await runSliced(checkWrites(body));
-    return { block: wanted.block, packed: body, node: source?.node, isShared: true };
+    return { block: wanted.block, packed: body, node: source?.node, grade: "stated", isShared: true };
   }
 }
 

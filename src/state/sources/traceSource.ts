@@ -105,7 +105,7 @@ export class TraceSource implements WriteSetSource {
     if (output.kind === "written") {
       this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
-      return { block, node: node.name, packed: output.packed };
+      return { block, node: node.name, packed: output.packed, grade: "stated" };
     }
     const reason = output.kind === "failed" ? output.reason : "error";
     if (reason !== "unsupported") {

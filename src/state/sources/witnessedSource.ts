@@ -194,7 +194,7 @@ export class WitnessedSource implements WriteSetSource {
     }
     this.#end(claim, "proven");
     const { block, isShared } = claim;
-    return { block, packed: output.packed, isProven: true, ...(isShared === true && { isShared }) };
+    return { block, packed: output.packed, grade: "proven", ...(isShared === true && { isShared }) };
   }
 
   /** Counts the result, and returns the claim as it was. */

@@ -1,4 +1,5 @@
 import type { BlockId } from "../../core/heads.ts";
+import type { Grade } from "../../core/rpcSource.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import type { ClearedStorage } from "./clearedStorage.ts";
 import type { Entry } from "./entryPages.ts";
@@ -16,13 +17,15 @@ interface FollowedBlock {
   written: number;
   /** The newest block, up to this one, whose write set is not proven. Values that were proven before it are not any more. */
   readonly unproven: number;
+  /** The newest block, up to this one, whose write set is stated. */
+  readonly stated: number;
 }
 
 /** Below all blocks: each write set is proven. */
 const NONE = -1;
 
-const followedBlock = (hash: Hash, unproven: number): FollowedBlock => ({
-  ...{ hash, markers: [], entries: [], written: 0, unproven },
+const followedBlock = (hash: Hash, unproven: number, stated: number): FollowedBlock => ({
+  ...{ hash, markers: [], entries: [], written: 0, unproven, stated },
 });
 
 /** On slow chains, more blocks than those of this time are readable. */
@@ -107,7 +110,7 @@ export class FollowedBlocks {
     this.#head = Number(number);
     this.#oldest = this.#head;
     this.#trimmed = this.#head;
-    this.#blocks.set(this.#head, followedBlock(hash, NONE));
+    this.#blocks.set(this.#head, followedBlock(hash, NONE, NONE));
   }
 
   clear(): void {
@@ -119,15 +122,22 @@ export class FollowedBlocks {
   }
 
   /** Adds the block above the newest one. It is not readable before `extendTo`. Returns its number. */
-  add(hash: Hash, isProven: boolean): number {
+  add(hash: Hash, grade: Grade): number {
     const number = this.#head + 1;
-    this.#blocks.set(number, followedBlock(hash, isProven ? this.newestUnproven(this.#head) : number));
+    const unproven = grade === "proven" ? this.newestUnproven(this.#head) : number;
+    const stated = grade === "stated" ? number : this.newestStated(this.#head);
+    this.#blocks.set(number, followedBlock(hash, unproven, stated));
     return number;
   }
 
   /** Returns the newest block, up to this number, whose write set is not proven. -1: there is none. */
   newestUnproven(number: number): number {
     return this.#blocks.get(number)?.unproven ?? number;
+  }
+
+  /** Returns the newest block, up to this number, whose write set is stated. -1: there is none. */
+  newestStated(number: number): number {
+    return this.#blocks.get(number)?.stated ?? number;
   }
 
   /** Adds an entry that begins at a block. */

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
+import type { Grade } from "../../core/rpcSource.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
@@ -9,7 +10,7 @@ import { FollowedBlocks } from "./followedBlocks.ts";
 import { FIELD_CODES, fieldOf, KeyEncoder, keyAt, type TableKey, type ValuePlace } from "./keyEncoder.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
 import { UsedValues } from "./usedValues.ts";
-import { FETCHED, KNOWN, PROVEN, ValueTable, WRITTEN } from "./valueTable.ts";
+import { CHECKED, FETCHED, KNOWN, PROVEN, ValueTable, WRITTEN } from "./valueTable.ts";
 import { codeDigits, writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
 /** A bucket of the table and a place in a block's list. */
@@ -50,11 +51,8 @@ export interface ValueOrigin {
 /** The carrier of values of an earlier process. They answer once they passed a check. */
 export const RESTORED = "(restored)";
 
-/** A value that a node returned: 64 digits of hex. */
-interface FetchedValue {
-  readonly value: string;
-  readonly flags: number;
-}
+/** The flags of values of each grade. */
+const FLAGS: Readonly<Record<Grade, number>> = { proven: PROVEN, checked: CHECKED, stated: 0 };
 
 /**
  * The state values of one chain. Those of the newest canonical blocks come from write sets and from nodes. The readable blocks are a
@@ -154,34 +152,32 @@ export class ValueStore {
     return this.#table.value(entry);
   }
 
-  /** Whether the value of an entry is from a write set. A node returned any other value for its block. */
-  isWritten(entry: Entry): boolean {
-    return !this.#table.has(entry, FETCHED);
-  }
-
   /**
-   * Whether the value of an entry follows by hashes from the header of a block at which it is readable. It was proven at an earlier
-   * block, and each block since has a proven write set that does not name it.
+   * Returns the grade of an entry's value at a block at which it is readable. It is that of how the value became known, or of the
+   * weakest write set since. A proven value stays proven while each block has a proven write set that does not name it.
    */
-  isProven(entry: Entry, { number }: BlockId): boolean {
-    return this.#isProvenAt(entry, Number(number));
+  gradeAt(entry: Entry, { number }: BlockId): Grade {
+    const table = this.#table;
+    const [at, from] = [Number(number), table.from(entry)];
+    if (!table.has(entry, PROVEN) && !table.has(entry, CHECKED)) {
+      return "stated";
+    }
+    if (table.has(entry, PROVEN) && from >= this.#blocks.newestUnproven(at)) {
+      return "proven";
+    }
+    return from >= this.#blocks.newestStated(at) ? "checked" : "stated";
   }
 
-  /** Whether the known value of a key is proven after a readable block. */
-  hasProof(key: StateKey, block: BlockId): boolean {
+  /** Returns the grade of the known value of a key after a readable block. */
+  gradeOf(key: StateKey, block: BlockId): Grade | undefined {
     const entry = this.#findKnown(key, block);
-    return entry !== 0 && this.isProven(entry, block);
+    return entry === 0 ? undefined : this.gradeAt(entry, block);
   }
 
   /** Whether each block above `since`, up to `at`, has a proven write set. */
   isProvenSince(since: BlockId, at: BlockId): boolean {
     const areApplied = this.isReadable(since) && this.isReadable(at) && since.number <= at.number;
     return areApplied && this.#blocks.newestUnproven(Number(at.number)) <= Number(since.number);
-  }
-
-  #isProvenAt(entry: Entry, number: number): boolean {
-    const table = this.#table;
-    return table.has(entry, KNOWN | PROVEN) && table.from(entry) >= this.#blocks.newestUnproven(number);
   }
 
   #findKnown(key: StateKey, block: BlockId): Entry {
@@ -197,7 +193,7 @@ export class ValueStore {
   originOf(key: StateKey, block: BlockId): ValueOrigin | undefined {
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     return this.#isKnown(entry)
-      ? { from: this.#blocks.idOf(this.#table.from(entry)), isWritten: this.isWritten(entry) }
+      ? { from: this.#blocks.idOf(this.#table.from(entry)), isWritten: !this.#table.has(entry, FETCHED) }
       : undefined;
   }
 
@@ -226,17 +222,11 @@ export class ValueStore {
     return this.#table.has(entry, KNOWN);
   }
 
-  /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
-  add(key: StateKey, block: BlockId, value: string): AddResult {
-    return this.#addFetched(key, block, { value, flags: FETCHED });
-  }
-
-  /** Adds a value that follows from the state root of this block: 64 digits of hex. A known value stays, and is proven if it is equal. */
-  addProven(key: StateKey, block: BlockId, value: string): AddResult {
-    return this.#addFetched(key, block, { value, flags: FETCHED | PROVEN });
-  }
-
-  #addFetched(key: StateKey, block: BlockId, { value, flags }: FetchedValue): AddResult {
+  /**
+   * Adds a value that a node returned for this block's hash: 64 digits of hex. `proven`: it follows from the state root. A known value
+   * stays, and is proven if it is equal.
+   */
+  add(key: StateKey, block: BlockId, value: string, grade: Grade = "stated"): AddResult {
     if (!this.isApplied(block)) {
       return "refused";
     }
@@ -244,7 +234,7 @@ export class ValueStore {
     const entry = this.#find(key, number);
     const known = this.#isKnown(entry) ? this.#compare(entry, number, value) : undefined;
     // The proof is of this block: where the value is known from an earlier one, it gets an entry that ends with this block.
-    const isProof = (flags & PROVEN) !== 0 && known !== "different" && !this.#isProvenAt(entry, number);
+    const isProof = grade === "proven" && known !== "different" && this.gradeAt(entry, block) !== "proven";
     if (known !== undefined && !isProof) {
       return known;
     }
@@ -253,7 +243,7 @@ export class ValueStore {
     if (own === 0) {
       return known ?? "refused";
     }
-    this.#table.setValue(own, value, flags);
+    this.#table.setValue(own, value, FETCHED | FLAGS[grade]);
     this.#table.touch(own);
     return known ?? "added";
   }
@@ -352,8 +342,8 @@ export class ValueStore {
     if (writeSet.node !== undefined) {
       this.carriers.add(writeSet.node);
     }
-    const isProven = writeSet.isProven === true;
-    const number = this.#blocks.add(writeSet.block.hash, isProven);
+    const { grade } = writeSet;
+    const number = this.#blocks.add(writeSet.block.hash, grade);
     // Another replica has computed the hashes of a shared write set. The code of a proven hash must be the right one.
     const known = (hash: Hash | undefined): Hash | undefined => (writeSet.isShared === true ? undefined : hash);
     for (const { key, value } of writtenValues(writeSet, (code, hash) => this.storeCode(code, known(hash)))) {
@@ -362,7 +352,7 @@ export class ValueStore {
         return false;
       }
       if (value !== undefined) {
-        this.#table.setValue(entry, value, isProven ? PROVEN : 0);
+        this.#table.setValue(entry, value, FLAGS[grade]);
       }
       if (key.field === "storage") {
         this.#cleared.add();

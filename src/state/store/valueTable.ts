@@ -11,6 +11,8 @@ const REFERENCED = 8;
 export const FETCHED = 16;
 /** The value follows by hashes from the header of the entry's block: from its state root, or from its block access list. */
 export const PROVEN = 32;
+/** The value was executed here, and what the block's header commits to was compared. */
+export const CHECKED = 64;
 
 /** Entries that one eviction looks at, so that it takes microseconds. */
 const EVICTION_STEPS = 256;

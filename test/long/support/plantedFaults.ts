@@ -97,8 +97,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/blockQueue.ts",
-        from: ": values.add(key, block, value);",
-        to: ": values.add(key, values.head ?? block, value);",
+        from: "values.add(key, block, value, grade) :",
+        to: "values.add(key, values.head ?? block, value, grade) :",
       },
     ],
   },
@@ -151,8 +151,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: SHARED,
-        from: "return { block: wanted.block, packed: body, node: source?.node, isShared: true };",
-        to: "return { block: wanted.block, packed: new Uint8Array(4), node: source?.node, isShared: true };",
+        from: 'return { block: wanted.block, packed: body, node: source?.node, grade: "stated", isShared: true };',
+        to: 'return { block: wanted.block, packed: new Uint8Array(4), node: source?.node, grade: "stated", isShared: true };',
       },
     ],
   },
@@ -163,14 +163,14 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: SHARED,
-        from: "return { block: wanted.block, packed: body, node: source?.node, isShared: true };",
+        from: 'return { block: wanted.block, packed: body, node: source?.node, grade: "stated", isShared: true };',
         to: `
     const parts = [body, ...(this.before ? [this.before] : [])].map((each) => Buffer.from(each));
     const count = Buffer.alloc(4);
     count.writeUInt32LE(parts.reduce((sum, part) => sum + part.readUInt32LE(), 0));
     this.before = body;
     const packed = Buffer.concat([count, ...parts.map((part) => part.subarray(4))]);
-    return { block: wanted.block, packed, node: source?.node, isShared: true };`,
+    return { block: wanted.block, packed, node: source?.node, grade: "stated", isShared: true };`,
       },
     ],
   },
@@ -238,8 +238,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/stateReads.ts",
-        from: 'return code === undefined ? stated : { ...stated, body: code, block, proof: "proven" };',
-        to: 'return { ...stated, block, proof: "proven" };',
+        from: 'return code === undefined ? stated : { ...stated, body: code, block, grade: "proven" };',
+        to: 'return { ...stated, block, grade: "proven" };',
       },
     ],
   },
@@ -262,7 +262,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: "src/state/store/followedBlocks.ts",
-        from: "isProven ? this.newestUnproven(this.#head) : number",
+        from: 'grade === "proven" ? this.newestUnproven(this.#head) : number',
         to: "this.newestUnproven(this.#head)",
       },
     ],
@@ -304,13 +304,13 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: VALUES,
-        from: "this.#table.setValue(entry, value, isProven ? PROVEN : 0);",
+        from: "this.#table.setValue(entry, value, FLAGS[grade]);",
         to: "this.#table.setValue(entry, value, PROVEN);",
       },
       {
         file: VALUES,
-        from: "const number = this.#blocks.add(writeSet.block.hash, isProven);",
-        to: "const number = this.#blocks.add(writeSet.block.hash, true);",
+        from: "const number = this.#blocks.add(writeSet.block.hash, grade);",
+        to: 'const number = this.#blocks.add(writeSet.block.hash, "proven");',
       },
     ],
   },

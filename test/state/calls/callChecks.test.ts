@@ -21,7 +21,7 @@ const RESULT: LocalResult = {
   body: Buffer.from('"0xab"'),
   reads: { keys: [], emptiness: [], addresses: new Set(), blockOpcodes: new Set() },
   node: "one",
-  isProven: false,
+  grade: "checked",
 };
 
 interface RigOptions {
@@ -110,7 +110,7 @@ test("each result without a proof lets one of its values be checked, and only sa
   const { checks, asked, reads, settled } = createRig({ outcomes: [], isSampled: false });
   const result = { ...RESULT, reads: { ...RESULT.reads, keys: [BALANCE] } };
   checks.onLocalResult(result);
-  checks.onLocalResult({ ...result, isProven: true });
+  checks.onLocalResult({ ...result, grade: "proven" });
   checks.onLocalResult(RESULT);
   await settled();
   assert.deepEqual([reads, asked], [[BALANCE], []]);
@@ -123,7 +123,7 @@ test("a proven result that a node contradicts is counted, also if a value that i
     [false, true, []],
   ] as const) {
     const { checks, counted } = createRig({ outcomes: ["0xac"], areRight });
-    await checks.compare({ ...RESULT, isProven }, "0xac");
+    await checks.compare({ ...RESULT, grade: isProven ? "proven" : "checked" }, "0xac");
     assert.deepEqual(await counted(), expected);
   }
 });

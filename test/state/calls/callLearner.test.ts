@@ -165,7 +165,7 @@ for (const [name, isProven, changed] of [
           for (const key of keys) {
             rig.values.add(key, block, NO_CODE);
             if (key.field !== stated?.field) {
-              rig.values.addProven(key, block, NO_CODE);
+              rig.values.add(key, block, NO_CODE, "proven");
             }
           }
         },
@@ -174,7 +174,7 @@ for (const [name, isProven, changed] of [
     });
     rig.learner.add(candidateOf(candidate));
     await rig.settled();
-    assert.equal(rig.learned[0]?.isProven, isProven);
+    assert.equal(rig.learned[0]?.grade, isProven ? "proven" : "checked");
   });
 }
 
@@ -319,7 +319,7 @@ for (const isPossible of [true, false]) {
         load: async (keys, block) => {
           loads.push(keys);
           for (const key of isPossible ? keys : []) {
-            rig.values.addProven(key, block, NO_CODE);
+            rig.values.add(key, block, NO_CODE, "proven");
           }
         },
       },
@@ -328,9 +328,9 @@ for (const isPossible of [true, false]) {
       rig.values.add(key, BLOCK, NO_CODE);
     }
     await rig.learner.add(candidateOf());
-    assert.deepEqual([rig.learned[0]?.isProven, loads], [false, []], "nobody requires one");
+    assert.deepEqual([rig.learned[0]?.grade, loads], ["checked", []], "nobody requires one");
     await rig.learner.add(candidateOf({ requiresProof: true }));
-    assert.deepEqual([rig.learned[1]?.isProven, loads], [isPossible, [[CODE_KEY, SLOT_KEY]]]);
+    assert.deepEqual([rig.learned[1]?.grade, loads], [isPossible ? "proven" : "checked", [[CODE_KEY, SLOT_KEY]]]);
   });
 
   test(`if a node returned an error, an answer is ${isPossible ? "" : "not "}learned: it is ${isPossible ? "" : "not "}proven`, async () => {
@@ -340,15 +340,15 @@ for (const isPossible of [true, false]) {
         unitsFor: () => 1,
         load: async (keys, block) => {
           for (const key of keys) {
-            rig.values[isPossible ? "addProven" : "add"](key, block, NO_CODE);
+            rig.values.add(key, block, NO_CODE, isPossible ? "proven" : "stated");
           }
         },
       },
     });
     await rig.learner.add(candidateOf({ requiresProof: true, body: undefined }));
     assert.deepEqual(
-      [rig.learned.map(({ isProven }) => isProven), rig.refusals],
-      isPossible ? [[true], []] : [[], ["mismatch"]],
+      [rig.learned.map(({ grade }) => grade), rig.refusals],
+      isPossible ? [["proven"], []] : [[], ["mismatch"]],
     );
   });
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../../src/core/readSet.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import { type CallResult, callReads, isProvenAt, isValidAt } from "../../../src/state/calls/callResult.ts";
+import { type CallResult, callReads, gradeAt, isValidAt } from "../../../src/state/calls/callResult.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
@@ -26,7 +26,7 @@ interface Written {
 /** Applies one block with these writes. */
 const apply = (values: ValueStore, number: number, written: readonly Written[]): void => {
   const accounts = new Map(written.map(({ at, writes }) => [at, { slots: NO_SLOTS, ...writes }]));
-  const writeSet: WriteSet = { block: block(number), packed: packWrites(accounts) };
+  const writeSet: WriteSet = { block: block(number), grade: "checked", packed: packWrites(accounts) };
   for (const _ of values.apply(writeSet)) {
     // All steps.
   }
@@ -162,7 +162,7 @@ test("an answer of a block that was undone ends, and one of a block above is of 
   for (const _ of values.undoTo(1n)) {
     // All steps.
   }
-  const other: WriteSet = { block: { number: 2n, hash: hash(50) }, packed: packWrites(new Map()) };
+  const other: WriteSet = { block: { number: 2n, hash: hash(50) }, grade: "checked", packed: packWrites(new Map()) };
   for (const _ of values.apply(other)) {
     // All steps.
   }
@@ -191,13 +191,17 @@ test("an answer stays proven over proven write sets, until one of them writes a 
     const values = new ValueStore(1_000_000);
     values.begin(block(1));
     const packed = packWrites(new Map([[READ, { slots: NO_SLOTS, ...writes }]]));
-    for (const _ of values.apply({ block: block(2), packed, isProven: isListed })) {
+    for (const _ of values.apply({ block: block(2), packed, grade: isListed ? "proven" : "stated" })) {
       // All steps.
     }
-    const answer = answerOf(reads({ fields: ["emptiness"] }), { isProven: true });
-    assert.equal(isProvenAt(answer, block(1), values), true);
-    assert.equal(isProvenAt(answer, block(2), values), expected, JSON.stringify([isListed, Object.keys(writes)]));
-    assert.equal(isProvenAt({ ...answer, isProven: false }, block(2), values), false);
-    assert.equal(isProvenAt(answer, { ...block(2), hash: block(9).hash }, values), false, "another branch");
+    const answer = answerOf(reads({ fields: ["emptiness"] }), { grade: "proven" });
+    assert.equal(gradeAt(answer, block(1), values), "proven");
+    assert.equal(
+      gradeAt(answer, block(2), values) === "proven",
+      expected,
+      JSON.stringify([isListed, Object.keys(writes)]),
+    );
+    assert.equal(gradeAt({ ...answer, grade: "checked" }, block(2), values), "checked");
+    assert.equal(gradeAt(answer, { ...block(2), hash: block(9).hash }, values), "checked", "another branch");
   }
 });

@@ -63,7 +63,7 @@ const createValues = (isProven: typeof isEachProven) => {
   return {
     readableEntry: (key: StateKey) => found.push(key),
     valueAt: (entry: number) => known(keyOf(entry)),
-    isProven: (entry: number) => isProven(keyOf(entry)),
+    gradeAt: (entry: number) => (isProven(keyOf(entry)) ? ("proven" as const) : ("stated" as const)),
     isReadable: () => true,
     code: (hash: string) => CODES.get(`0x${hash}`),
   };
@@ -142,7 +142,7 @@ for (const [name, gas, call, result, isProven] of [
     const { outcome } = await runCounted({ to: METER, ...call }, undefined, gas);
     assert.ok(outcome.kind === "answer", outcome.kind);
     assert.equal(textOf(outcome), `"0x${word(result)}"`);
-    assert.equal(outcome.answer.isProven, isProven);
+    assert.equal(outcome.answer.grade, isProven ? "proven" : "checked");
   });
 }
 
@@ -151,6 +151,6 @@ for (const field of ["code", "slot"] as const) {
     const reader = { to: READER, gas: "0xc350" };
     const { outcome } = await runCounted(reader, undefined, GAS_CAP, (key) => key.field !== field);
     assert.ok(outcome.kind === "answer", outcome.kind);
-    assert.equal(outcome.answer.isProven, false);
+    assert.equal(outcome.answer.grade, "checked");
   });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { type CallReads, type CallResult, isProvenAt, resultHeader } from "../../../src/state/calls/callResult.ts";
+import { type CallReads, type CallResult, gradeAt, resultHeader } from "../../../src/state/calls/callResult.ts";
 import { CallTable, type CallTableOptions, type Refusal } from "../../../src/state/calls/callTable.ts";
 import type { StoredAnswer } from "../../../src/state/calls/storedAnswers.ts";
 import { UsedValues } from "../../../src/state/store/usedValues.ts";
@@ -53,19 +53,19 @@ const learn = (table: CallTable, answers: Readonly<Record<string, CallResult>>):
 test("an answer of a snapshot is not proven, although it was", () => {
   const table = createTable();
   const values = { isProvenSince: () => true, isWrittenSince: () => false };
-  const answer = answerAt(3, { isProven: true });
-  assert.equal(isProvenAt(answer, block(4), values), true);
+  const answer = answerAt(3, { grade: "proven" });
+  assert.equal(gradeAt(answer, block(4), values), "proven");
   table.restore({ key: "call", method: "eth_call", answer, isValid: true }, block(4), HEADER);
   const restored = table.get("call")?.answer;
   assert.ok(restored !== undefined);
-  assert.equal(isProvenAt(restored, block(4), values), false);
+  assert.equal(gradeAt(restored, block(4), values), "checked");
 });
 
 test("a proven answer stays proven up to the first block whose write set is not", () => {
   const values = { isProvenSince: (_: BlockId, at: BlockId) => at.number < 5n, isWrittenSince: () => false };
-  const answer = answerAt(3, { isProven: true });
-  assert.equal(isProvenAt(answer, block(4), values), true);
-  assert.equal(isProvenAt(answer, block(5), values), false);
+  const answer = answerAt(3, { grade: "proven" });
+  assert.equal(gradeAt(answer, block(4), values), "proven");
+  assert.equal(gradeAt(answer, block(5), values), "checked");
 });
 
 test("stored answers are those that hold at the block, and those that can be executed again", () => {
@@ -98,7 +98,7 @@ test("a restored answer holds at the block of the values, if it was valid and it
     table.restore({ ...stored, ...change }, block(8), header);
     return table.get("call")?.answer;
   };
-  const restored = { generation: 7, isProven: false };
+  const restored = { generation: 7, grade: "checked" as const };
   assert.deepEqual(restoredAt({}), answerAt(8, restored));
   assert.deepEqual(restoredAt({ isValid: false }), answerAt(6, restored));
   const reads = { ...READS, addresses: new Set(["0xa", "0xfe"] as const) };

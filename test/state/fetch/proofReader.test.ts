@@ -19,7 +19,7 @@ const PROOF: RpcResponse = {
   body: formatJson({ balance: "0x7", nonce: "0x0", codeHash: EMPTY_CODE_HASH, storageProof: [] }),
   status: { fwd: "miss" },
   block,
-  proof: "proven",
+  grade: "proven",
 };
 
 const createReader = (request: RpcSource["request"]) =>

@@ -139,7 +139,12 @@ const fillRandomly = (values: ValueStore, seed: number): BlockId => {
     }
     assert.ok(
       runAll(
-        values.apply({ block: block(number), packed: packWrites(accounts), ...(random(2) === 0 && { node: "one" }) }),
+        values.apply({
+          block: block(number),
+          grade: "checked",
+          packed: packWrites(accounts),
+          ...(random(2) === 0 && { node: "one" }),
+        }),
       ),
     );
     runAll(values.prune());
@@ -252,10 +257,11 @@ test("values are added below those of later blocks, until values of a node end",
     parts.values.begin(block(6));
     const TWO = "2".padStart(64, "0");
     const written = { ...BALANCE, address: addressOf(2) };
-    runAll(parts.values.apply({ block: block(7), packed: packWrites(new Map()) }));
+    runAll(parts.values.apply({ block: block(7), grade: "checked", packed: packWrites(new Map()) }));
     runAll(
       parts.values.apply({
         block: block(8),
+        grade: "checked",
         packed: packWrites(new Map([[written.address, { balance: 2n, slots: new Map() }]])),
       }),
     );

@@ -13,14 +13,14 @@ const { signal } = new AbortController();
 const sourceOf = (kind: WriteSetSourceKind, has: () => boolean): WriteSetSource => ({
   kind,
   unitsPerBlock: 20,
-  read: async (block) => (has() ? { block, packed: packWrites(new Map()) } : "late"),
+  read: async (block) => (has() ? { block, grade: "checked", packed: packWrites(new Map()) } : "late"),
 });
 
 test("each write set that was asked of a node is billed", async () => {
   const outcomes: (WriteSet | WriteSetFailure)[] = [
     "late",
     "unsupported",
-    { block: BLOCK, packed: packWrites(new Map()) },
+    { block: BLOCK, grade: "checked", packed: packWrites(new Map()) },
   ];
   const guard = new SourceGuard({ cost, nowMs: () => 0, nodes: [] });
   const source = guard.guard({ kind: "trace", unitsPerBlock: 60, read: async () => outcomes.shift() ?? "error" });

@@ -54,7 +54,8 @@ const createRig = ({ claim = OPEN, answer, ...options }: RigOptions = {}) => {
   const source: WriteSetSource = {
     kind: "trace",
     unitsPerBlock: 60,
-    read: async () => (typeof claim === "string" ? claim : { block: BLOCK, node: "one", packed: packWrites(claim) }),
+    read: async () =>
+      typeof claim === "string" ? claim : { block: BLOCK, node: "one", grade: "stated", packed: packWrites(claim) },
   };
   const witnessed = new WitnessedSource(source, {
     nodesFor: () => [node],
@@ -82,7 +83,7 @@ test("a write set is proven with one proof for each account that is open, and is
   const { read, asked, results, spent } = createRig();
   const outcome = await read();
   assert.deepEqual(wrongAfter(CASE, writesOf(outcome)), []);
-  assert.ok(typeof outcome !== "string" && outcome.isProven === true && outcome.node === undefined);
+  assert.ok(typeof outcome !== "string" && outcome.grade === "proven" && outcome.node === undefined);
   assert.deepEqual(asked, ["debug_executionWitness", "eth_getProof"]);
   assert.deepEqual(results, ["proven"]);
   assert.deepEqual(spent, [
@@ -104,7 +105,7 @@ test("a false write set stays what it was, and after three in a row no witness i
   const { read, asked, results, clock } = createRig({ claim: new Map([...CLAIM].slice(1)) });
   for (let count = 0; count < 5; count++) {
     const outcome = await read();
-    assert.ok(typeof outcome !== "string" && outcome.isProven === undefined && outcome.node === "one");
+    assert.ok(typeof outcome !== "string" && outcome.grade === "stated" && outcome.node === "one");
   }
   assert.deepEqual([results, asked.length], [["refused", "refused", "refused"], 3]);
   clock.nowMs = 600_000;
@@ -137,11 +138,11 @@ test("no witness is asked if it does not pay, is not allowed, or a header is not
     createRig({ headerOf: () => undefined }),
   ];
   for (const { read, asked } of rigs) {
-    assert.equal(((await read()) as WriteSet).isProven, undefined);
+    assert.equal(((await read()) as WriteSet).grade, "stated");
     assert.deepEqual(asked, []);
   }
   const always = createRig({ cost: unpaid, isAlways: true });
-  assert.equal(((await always.read()) as WriteSet).isProven, true);
+  assert.equal(((await always.read()) as WriteSet).grade, "proven");
 });
 
 test("without a write set there is nothing to prove", async () => {

@@ -115,7 +115,9 @@ class ClearingRun {
     const addresses = Array.from({ length: this.#addresses }, (_, index) => addressOf(index));
     const written = addresses.filter(() => this.#below(2) === 0);
     const accounts = new Map(written.map((address) => [address, this.#write(address, slots)]));
-    const isApplied = this.#step(this.#values.apply({ block: id, packed: packWrites(accounts) } satisfies WriteSet));
+    const isApplied = this.#step(
+      this.#values.apply({ block: id, grade: "checked", packed: packWrites(accounts) } satisfies WriteSet),
+    );
     this.#chain.push({ ...id, slots });
     if (isApplied) {
       this.#step(this.#values.prune());
@@ -167,9 +169,9 @@ const readAfterCreation = (value: Written<Uint8Array>, isRead: (known: string | 
   const slots = new Map(Array.from({ length: written }, (_, index) => [slotOf(index), value] as const));
   values.begin(block(0));
   const created = new Map([[addressOf(0), { otherSlots: "cleared", slots } as const]]);
-  assert.equal(runAll(values.apply({ block: block(1), packed: packWrites(created) })), true);
+  assert.equal(runAll(values.apply({ block: block(1), grade: "checked", packed: packWrites(created) })), true);
   for (let number = 2; number <= 12; number++) {
-    assert.equal(runAll(values.apply({ block: block(number), packed: packWrites(new Map()) })), true);
+    assert.equal(runAll(values.apply({ block: block(number), grade: "checked", packed: packWrites(new Map()) })), true);
     runAll(values.prune());
     for (let index = 0; index < entered; index++) {
       values.add(keyOf(1, number * entered + index), block(number), ZERO);

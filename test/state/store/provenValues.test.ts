@@ -30,14 +30,14 @@ const begin = (): ValueStore => {
 
 const apply = (values: ValueStore, at: BlockId, writes: Partial<AccountWrites>, isProven: boolean): void => {
   const packed = packWrites(new Map([[ALICE, { slots: new Map(), ...writes }]]));
-  assert.equal(runAll(values.apply({ block: at, packed, isProven })), true);
+  assert.equal(runAll(values.apply({ block: at, packed, grade: isProven ? "proven" : "stated" })), true);
   runAll(values.prune());
 };
 
 /** Whether the value is known and proven after a block. Undefined: it is not known. */
 const isProven = (values: ValueStore, key: StateKey, at: BlockId): boolean | undefined => {
   const entry = values.readableEntry(key, at);
-  return entry === 0 ? undefined : values.isProven(entry, at);
+  return entry === 0 ? undefined : values.gradeAt(entry, at) === "proven";
 };
 
 test("a value is proven from its proof on, as long as each write set is proven and does not name it", () => {
@@ -45,7 +45,7 @@ test("a value is proven from its proof on, as long as each write set is proven a
   assert.equal(values.add(BALANCE, block(0), ONE), "added");
   apply(values, block(1), {}, true);
   assert.equal(isProven(values, BALANCE, block(1)), false, "a node said so");
-  assert.equal(values.addProven(BALANCE, block(1), ONE), "agreed");
+  assert.equal(values.add(BALANCE, block(1), ONE, "proven"), "agreed");
   apply(values, block(2), {}, true);
   assert.deepEqual(
     [0, 1, 2].map((number) => isProven(values, BALANCE, block(number))),
@@ -56,7 +56,7 @@ test("a value is proven from its proof on, as long as each write set is proven a
   assert.deepEqual([isProven(values, BALANCE, block(2)), isProven(values, BALANCE, block(3))], [true, false]);
   apply(values, block(4), {}, true);
   assert.equal(isProven(values, BALANCE, block(4)), false, "the bit has ended");
-  assert.equal(values.addProven(BALANCE, block(4), ONE), "agreed");
+  assert.equal(values.add(BALANCE, block(4), ONE, "proven"), "agreed");
   assert.equal(isProven(values, BALANCE, block(4)), true);
 });
 
@@ -66,7 +66,7 @@ test("a proven list gives its values the bit, and another write set takes it", (
   assert.equal(isProven(values, BALANCE, block(1)), true);
   apply(values, block(2), { balance: 2n }, false);
   assert.deepEqual([isProven(values, BALANCE, block(1)), isProven(values, BALANCE, block(2))], [true, false]);
-  assert.equal(values.addProven(BALANCE, block(2), digitsOf(2)), "agreed", "a proof at the block itself");
+  assert.equal(values.add(BALANCE, block(2), digitsOf(2), "proven"), "agreed", "a proof at the block itself");
   assert.equal(isProven(values, BALANCE, block(2)), true);
 });
 
@@ -74,7 +74,7 @@ test("a proof that contradicts a known value does not replace it, and the value 
   const values = begin();
   values.add(BALANCE, block(0), ONE);
   apply(values, block(1), {}, true);
-  assert.equal(values.addProven(BALANCE, block(1), digitsOf(2)), "different");
+  assert.equal(values.add(BALANCE, block(1), digitsOf(2), "proven"), "different");
   assert.equal(values.get(BALANCE, block(1)), ONE);
   assert.equal(isProven(values, BALANCE, block(1)), false);
 });
@@ -83,7 +83,7 @@ test("a proof is undone with its block, also if the value was known before", () 
   const values = begin();
   values.add(BALANCE, block(0), ONE);
   apply(values, block(1), {}, true);
-  values.addProven(BALANCE, block(1), ONE);
+  values.add(BALANCE, block(1), ONE, "proven");
   runAll(values.undoTo(0n));
   apply(values, block(1, 1), {}, true);
   assert.equal(values.get(BALANCE, block(1, 1)), ONE);
@@ -92,7 +92,7 @@ test("a proof is undone with its block, also if the value was known before", () 
 
 test("a block without a proven write set counts only while it is canonical", () => {
   const values = begin();
-  values.addProven(BALANCE, block(0), ONE);
+  values.add(BALANCE, block(0), ONE, "proven");
   apply(values, block(1), {}, false);
   assert.equal(isProven(values, BALANCE, block(1)), false);
   runAll(values.undoTo(0n));
@@ -102,7 +102,7 @@ test("a block without a proven write set counts only while it is canonical", () 
 
 test("a restored value is known and not proven", () => {
   const values = begin();
-  values.addProven(BALANCE, block(0), ONE);
+  values.add(BALANCE, block(0), ONE, "proven");
   const bytes = Buffer.alloc(52);
   const [listed] = [...values.valuesAt(block(0))].flatMap((each) => each ?? []);
   assert.ok(listed !== undefined);
@@ -178,7 +178,7 @@ class ModelRun {
     const known = slots.get(slot);
     const way = this.#below(3);
     if (known !== undefined && way === 0) {
-      this.#values.addProven(slotKey(slot), id, digitsOf(known.value));
+      this.#values.add(slotKey(slot), id, digitsOf(known.value), "proven");
       slots.set(slot, { ...known, isProven: true });
     } else if (known !== undefined && way === 1) {
       this.#values.add(slotKey(slot), id, digitsOf(known.value));

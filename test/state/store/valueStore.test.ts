@@ -55,7 +55,11 @@ const block = (number: number): BlockId => ({ number: BigInt(number), hash: hash
 
 /** Applies a block that writes one account. */
 const write = (values: ValueStore, at: BlockId, writes: Partial<AccountWrites>): void => {
-  const steps = values.apply({ block: at, packed: packWrites(new Map([[ALICE, { slots: new Map(), ...writes }]])) });
+  const steps = values.apply({
+    block: at,
+    grade: "checked",
+    packed: packWrites(new Map([[ALICE, { slots: new Map(), ...writes }]])),
+  });
   assert.equal(runAll(steps), true);
   runAll(values.prune());
 };
@@ -136,7 +140,7 @@ test("an account whose slots end in every block loses no values of others while 
       [ALICE, { slots: new Map(), otherSlots: "unknown" }],
       [BOB, { slots }],
     ]);
-    assert.equal(runAll(values.apply({ block: block(number), packed: packWrites(accounts) })), true);
+    assert.equal(runAll(values.apply({ block: block(number), grade: "checked", packed: packWrites(accounts) })), true);
     values.add(slotKey(1), block(number), HEX_ONE);
     runAll(values.prune());
   }
@@ -169,7 +173,7 @@ test("a value of a block that ends to be readable for lack of room does not ente
   const slots = new Map(
     Array.from({ length: 100 }, (_, slot) => [slotKey(slot).slot ?? "0x", Uint8Array.of(1)] as const),
   );
-  const steps = values.apply({ block: block(2), packed: packWrites(new Map([[ALICE, { slots }]])) });
+  const steps = values.apply({ block: block(2), grade: "checked", packed: packWrites(new Map([[ALICE, { slots }]])) });
   for (let slot = 0; values.isReadable(oldest); slot++) {
     // Each of them takes the room of an older value, or of the oldest block.
     assert.equal(steps.next().done, false);
@@ -201,6 +205,7 @@ assertFound("a value fetched at a block that enters after the next block wrote i
 
 const without = (writeSet: WriteSet, part: "slots" | "otherSlots" | "balance"): WriteSet => ({
   ...writeSet,
+  grade: "checked",
   packed: packWrites(
     new Map(
       [...unpackWrites(writeSet.packed)].map(([address, { [part]: _, ...rest }]) => [

@@ -92,7 +92,12 @@ export const createModelBlock = (random: () => number, parent: ModelBlock, fork:
   const draft: Draft = { random, values: new Map(parent.values), codes: new Map(parent.codes) };
   const written = ADDRESSES.filter(() => random() < 0.4);
   const accounts = new Map(written.map((address) => [address, writeAccount(draft, address)]));
-  return { ...id, writeSet: { block: id, packed: packWrites(accounts) }, values: draft.values, codes: draft.codes };
+  return {
+    ...id,
+    writeSet: { block: id, grade: "checked", packed: packWrites(accounts) },
+    values: draft.values,
+    codes: draft.codes,
+  };
 };
 
 /** The first block, whose accounts have values that no write set names. */
@@ -106,7 +111,7 @@ export const firstModelBlock = (number: bigint): ModelBlock => {
   );
   return {
     ...id,
-    writeSet: { block: id, packed: packWrites(new Map()) },
+    writeSet: { block: id, grade: "checked", packed: packWrites(new Map()) },
     values,
     codes: new Map([[ZERO, new Uint8Array(0)]]),
   };
