@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from "./promClient.ts";
 
-type LabelValues = Readonly<Record<string, string | number>>;
+type LabelValues = Readonly<Partial<Record<string, string | number>>>;
 
 /** One series of a counter. Increments are summed in a number, and copied to the counter before each scrape. */
 export class CounterSeries {
@@ -104,7 +104,7 @@ export class SummedHistogram extends Counter {
     this.series(labels).observe(value);
   }
 
-  override remove(labels: Partial<LabelValues> | string = {}): void {
+  override remove(labels: LabelValues | string = {}): void {
     if (typeof labels === "object") {
       this.#series.delete(this.#keyOf(labels));
     }
@@ -115,7 +115,7 @@ export class SummedHistogram extends Counter {
     return { ...(await this.#form.get()), values };
   }
 
-  #keyOf(labels: Partial<LabelValues>): string {
+  #keyOf(labels: LabelValues): string {
     return JSON.stringify(this.#description.labelNames.map((name) => labels[name]));
   }
 }

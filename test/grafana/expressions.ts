@@ -1,4 +1,5 @@
-import { Histogram, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
+import { SummedHistogram } from "../../src/telemetry/summedSeries.ts";
 
 /** Labels that Prometheus itself or the histogram adds. */
 const ADDED_LABELS = ["namespace", "instance", "job", "le"];
@@ -12,7 +13,7 @@ export const registeredSeries = (registry: Registry): ReadonlyMap<string, Readon
       continue;
     }
     const labels = new Set([...labelNamesOf(metric), ...ADDED_LABELS]);
-    const suffixes = metric instanceof Histogram ? ["_bucket", "_sum", "_count"] : [""];
+    const suffixes = metric instanceof SummedHistogram ? ["_bucket", "_sum", "_count"] : [""];
     for (const suffix of suffixes) {
       series.set(name + suffix, labels);
     }

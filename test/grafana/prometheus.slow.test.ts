@@ -3,9 +3,10 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import { selectAll } from "../../grafana/queries.ts";
 import { ROWS } from "../../grafana/rows.ts";
+import { SummedHistogram } from "../../src/telemetry/summedSeries.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import { registeredSeries } from "./expressions.ts";
 import { type PrometheusServer, startPrometheus } from "./prometheusServer.ts";
@@ -49,16 +50,15 @@ const beginSeries = ({ registry, series, metrics }: Telemetry): void => {
 const countEvents = async (registry: Registry): Promise<void> => {
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);
-    if (metric instanceof Counter) {
-      const { values } = await metric.get();
-      for (const { labels } of values) {
-        metric.inc(labels);
-      }
-    }
-    if (metric instanceof Histogram) {
+    if (metric instanceof SummedHistogram) {
       const { values } = await metric.get();
       for (const { labels } of values.filter(({ metricName }) => metricName === `${name}_count`)) {
         metric.observe(labels, 1);
+      }
+    } else if (metric instanceof Counter) {
+      const { values } = await metric.get();
+      for (const { labels } of values) {
+        metric.inc(labels);
       }
     }
   }
