@@ -1,5 +1,6 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { SealedBlock } from "../nodes/blockReads.ts";
+import { sealedBlocksOf } from "./announcedBlocks.ts";
 import { type BlockRing, createBlockRing, RING_BLOCKS } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 
@@ -87,6 +88,19 @@ export class CanonicalChain {
     const next = ring && joined ? ring.withTop(blocks) : createBlockRing(blocks);
     const to = blocks.map(({ block }) => block);
     this.#replace(next, from, to);
+    return true;
+  }
+
+  /** Removes the blocks above this number. Returns false if `base`, which has the block, was replaced. */
+  moveBack(base: BlockRing, number: bigint, isAgreed: boolean): boolean {
+    const kept = sealedBlocksOf(base, number);
+    if (this.#ring !== base || kept.length === 0) {
+      return false;
+    }
+    const from = above(base, number + 1n);
+    this.#tags = tagsBelow(this.#tags, number + 1n, false);
+    this.#isAgreed = isAgreed;
+    this.#replace(base.withTop(kept), from, []);
     return true;
   }
 

@@ -1,6 +1,6 @@
 import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { hashAt, headOf, type NodeChain, sealedBlocksOf } from "./announcedBlocks.ts";
+import { hashAt, headOf, type NodeChain } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 import { ChainRecorder } from "./chainRecorder.ts";
@@ -10,7 +10,7 @@ import type { HeadReporter } from "./headReporter.ts";
 import { NewRings, type NewRingsOptions } from "./newRings.ts";
 
 export interface HeadAgreementOptions extends Omit<NewRingsOptions, "serve" | "lostSinceMs"> {
-  readonly reporter: Pick<HeadReporter, "onContradiction" | "onExcluded" | "onWithdrawn">;
+  readonly reporter: Pick<HeadReporter, "onContradiction" | "onExcluded" | "onMovedBack">;
 }
 
 /** Delay before the next decision after a failed one. */
@@ -199,8 +199,11 @@ export class HeadAgreement {
 
   /** Moves the served head back to a block of the ring. */
   #serveBack({ number }: AgreedBlock, isAgreed: boolean, ring: BlockRing): boolean {
-    this.#options.reporter.onWithdrawn(ring.latest);
-    return this.#serve({ blocks: sealedBlocksOf(ring, number), joined: true, isAgreed }, ring);
+    const { canonical, reporter } = this.#options;
+    reporter.onMovedBack(ring.latest);
+    const isMoved = canonical.moveBack(ring, number, isAgreed);
+    this.#rejoin(ring);
+    return isMoved;
   }
 
   /** Serves the blocks of a path. Returns false if `before`, the ring that the path was found for, was replaced. */
@@ -213,11 +216,16 @@ export class HeadAgreement {
       identity.reset(genesis);
     }
     const isServed = canonical.extend(before, path);
-    const { ring } = canonical;
-    if (isServed && before !== undefined && ring !== undefined) {
+    this.#rejoin(before);
+    return isServed;
+  }
+
+  /** Applies a change of the ring to the chains of the origins. */
+  #rejoin(before: BlockRing | undefined): void {
+    const { ring } = this.#options.canonical;
+    if (before !== undefined && ring !== undefined && ring !== before) {
       this.#origins.rejoin(before, ring);
     }
-    return isServed;
   }
 
   /** Begins the first ring, once enough origins have reported their heads. */

@@ -84,9 +84,9 @@ export class HeadReporter {
     this.#log.warn(fields, "the WebSocket of the node cannot be connected: its heads are polled");
   }
 
-  onWithdrawn({ number, hash }: BlockId): void {
+  onMovedBack({ number, hash }: BlockId): void {
     const fields = { chain: this.#chain, number: `${number}`, hash };
-    this.#log.warn(fields, "served head is withdrawn: no node has it any more");
+    this.#log.warn(fields, "head moves back: no node has the served one any more");
   }
 
   onContradiction(isContradicted: boolean): void {

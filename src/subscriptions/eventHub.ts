@@ -242,7 +242,7 @@ export class EventHub {
 
   #onHead(change: HeadChange): void {
     this.#inclusion.onHead(change);
-    if (change.to.length > 0) {
+    if (change.from.length > 0 || change.to.length > 0) {
       this.#sealed.onHead(change);
       this.#readSealedReceipts(change);
       this.#flashblocks.onHead(change);

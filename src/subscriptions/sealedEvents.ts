@@ -61,12 +61,13 @@ export class SealedEvents {
   }
 
   onHead(change: HeadChange): void {
-    const [first] = change.to;
-    if (!first) {
+    const { from, to } = change;
+    const [first] = to;
+    if (first === undefined && from.length === 0) {
       return;
     }
     const last = this.#lastNumber;
-    if (last !== undefined && first.number > last + 1n) {
+    if (first !== undefined && last !== undefined && first.number > last + 1n) {
       this.#options.onMissed(first.number - last - 1n);
     }
     this.#lastNumber = change.heads.latest.number;

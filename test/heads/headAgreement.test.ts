@@ -421,7 +421,7 @@ test("a chain that was reset is served at once while two of three origins are do
   assert.equal(served(setup)?.hash, first.chain.latest.hash);
 });
 
-test("a block that no origin has any more is withdrawn after seconds, and an origin without a vote helps to decide", async (t) => {
+test("the head moves back after seconds from a block that no origin has any more, and an origin without a vote helps to decide", async (t) => {
   const setup = await trackHeads(t, { height: 60, nodes: 2 });
   const [first, second] = setup.nodes as [ChainNode, ChainNode];
   await run(setup, 2);

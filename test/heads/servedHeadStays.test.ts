@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import { forge } from "./forge.ts";
-import { mineFor, trackHeads } from "./trackHeads.ts";
+import { mineFor, run, served, trackHeads } from "./trackHeads.ts";
 
 const HEIGHT = 1_500;
 const LAG = 1_000;
@@ -126,4 +126,21 @@ test("late blocks of a liar replace no block that two origins have by then", asy
     forgedMs += ms > 121_000 && isForged && areEqual ? STEP_MS : 0;
   }
   assert.equal(forgedMs, 0);
+});
+
+test("the head moves back: no block is both removed and added", async (t) => {
+  const setup = await trackHeads(t, { height: 100, nodes: 2 });
+  await run(setup, 3);
+  const before = setup.changes.length;
+  for (const node of setup.nodes) {
+    node.lag = 3;
+  }
+  await mineFor(setup, 10_000, 100_000, () => setup.heads.markActive());
+  const kept = setup.chain.latest.number - 3n;
+  assert.equal(served(setup)?.number, kept);
+  const moved = setup.changes.slice(before).filter(({ from }) => from.length > 0);
+  assert.deepEqual(
+    moved.map(({ from, to }) => [from.map(({ number }) => number), to]),
+    [[[kept + 1n, kept + 2n], []]],
+  );
 });
