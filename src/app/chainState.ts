@@ -2,27 +2,27 @@ import { isDeepStrictEqual } from "node:util";
 import { createUnitsOf } from "../access/providerUnits.ts";
 import { UnverifiedError } from "../core/node.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
-import { HeldAnswers } from "../state/calls/storedAnswers.ts";
+import type { StoredCall } from "../state/calls/storedCall.ts";
 import { StateCost } from "../state/cost.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
-import { runSliced, runSlicedWhile } from "../state/runSliced.ts";
+import { type RestorableState, StateRows, type StateRowsOptions } from "../state/rows/stateRows.ts";
+import { runSliced } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SourceGuard } from "../state/sources/sourceGuard.ts";
-import { maxMissingBlocks, StateFollower } from "../state/stateFollower.ts";
+import { StateFollower } from "../state/stateFollower.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import { resultWithin } from "../state/writeSetWaits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { ChainSnapshot, type ChainSnapshotOptions, type RestorableState } from "./chainSnapshot.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
 import { createStateReaders, type FollowedState, type StateReaders } from "./stateReaders.ts";
-import { mayGoOn, untilLinked } from "./stateSuccession.ts";
+import { mayGoOn, rowsOwner, untilLinked } from "./stateSuccession.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
 const ANSWER_SHARE = 0.125;
@@ -41,7 +41,7 @@ export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" |
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "forget">;
   /** Undefined without a data folder. */
-  readonly storage: ChainSnapshotOptions["storage"] | undefined;
+  readonly storage: StateRowsOptions["storage"] | undefined;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
@@ -61,15 +61,22 @@ export class ChainState {
   #sources: readonly WriteSetSource[] = [];
   /** The sources that no node supports. */
   readonly #unsupported = new Set<WriteSetSourceKind>();
-  readonly #snapshot: ChainSnapshot | undefined;
-  /** Ends when the answers of before are added. */
-  #moving: Promise<void> | undefined;
+  readonly #rows: StateRows | undefined;
+  /** The calls of before, once they are added. */
+  #moving: Promise<readonly StoredCall[]> | undefined;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
     this.#options = options;
     const { storage } = options;
-    this.#snapshot = storage && new ChainSnapshot({ ...options, storage });
+    const { upstreams, signal, telemetry } = options;
+    this.#rows =
+      storage &&
+      new StateRows({
+        ...{ chain: options.config.name, storage, heads: upstreams.heads, signal, telemetry },
+        owner: () => rowsOwner(options),
+        untilLinked: (block) => untilLinked(block, options),
+      });
     this.#store = this.#createStore();
     this.#isWanted = options.views.ready
       .then(() => this.#decideWanted())
@@ -86,7 +93,7 @@ export class ChainState {
 
   /** Whether there may be values to restore when it begins. */
   get mayRestore(): boolean {
-    return this.#snapshot !== undefined;
+    return this.#rows !== undefined;
   }
 
   /** Undefined if state is not followed. */
@@ -133,23 +140,24 @@ export class ChainState {
     await resultWithin(checked, CATCH_UP_MS);
   }
 
-  /** Computes the answers again that ended while no process ran. */
+  /** Executes the calls of before the restart, so that requests find their answers. */
   async #refreshAnswers(endMs: number): Promise<void> {
-    const heads = this.#options.upstreams.heads.current();
-    await this.#moving;
-    if (heads !== undefined) {
-      await this.callCache?.refresh(heads.latest, heads, () => this.#isClosed || nowMs() > endMs);
+    const calls = await this.#moving;
+    const block = this.#options.upstreams.heads.current()?.latest;
+    if (calls !== undefined && block !== undefined) {
+      const ended = calls.map(({ key, method }) => ({ key, method, block }));
+      await this.callCache?.refresh(ended, () => this.#isClosed || nowMs() > endMs);
     }
   }
 
   /** Writes what is known to the data folder. Never rejects. */
   async save(): Promise<void> {
-    await this.#snapshot?.save();
+    await this.#rows?.save();
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#snapshot?.end();
+    this.#rows?.end();
     this.#follower?.close();
     this.#closeLearning();
   }
@@ -190,21 +198,26 @@ export class ChainState {
 
   /** Restores what was known before a restart. */
   async #restore(costs: Costs, sources: readonly WriteSetSource[]): Promise<FollowedState> {
-    const held = new HeldAnswers();
-    const known = { ...costs, values: this.#store, held };
-    await this.#snapshot?.restore({ ...known, answers: held, isWorthIt: this.#worthOf(sources) });
-    if (known.values.head === undefined) {
-      // The snapshot was damaged, or cannot be used.
-      held.clear();
-    }
+    const known = { ...costs, values: this.#store, calls: [] };
+    await this.#rows?.restore(this.#restorable(known, sources));
     return known;
   }
 
-  #worthOf([source]: readonly WriteSetSource[]): RestorableState["isWorthIt"] {
-    const { heads } = this.#options.upstreams;
-    const unitsPerBlock = source?.unitsPerBlock ?? 0;
-    return (missing, savedUnits) =>
-      missing <= maxMissingBlocks(heads.blockTimeMs) && missing * unitsPerBlock <= savedUnits;
+  #restorable({ values, cost, calls }: FollowedState, [source]: readonly WriteSetSource[]): RestorableState {
+    const addCalls = (added: readonly StoredCall[]): void => {
+      calls.push(...added);
+      this.#restoreCalls(calls);
+    };
+    return { values, cost, unitsPerBlock: source?.unitsPerBlock ?? 0, addCalls };
+  }
+
+  /** Adds calls of an earlier process or chain. Before there is a place for them, they wait. */
+  #restoreCalls(calls: StoredCall[]): void {
+    const target = this.#readers?.calls;
+    if (target !== undefined && calls.length > 0) {
+      const added = calls.splice(0);
+      this.#moving = target.restore(added).then(() => added);
+    }
   }
 
   /** Gives what is known to the chain that replaces this one. Undefined if it does not hold there. */
@@ -219,28 +232,31 @@ export class ChainState {
     ) {
       return undefined;
     }
-    const { values, held } = known;
-    this.#snapshot?.end();
-    if (this.#snapshot) {
-      successor.#snapshot?.succeed(this.#snapshot);
+    const { values, calls } = known;
+    this.#rows?.end();
+    if (this.#rows) {
+      successor.#rows?.succeed(this.#rows);
     }
     await untilLinked(values.head, successor.#options);
     this.#closeLearning();
-    held.clear();
+    calls.length = 0;
     if (isDeepStrictEqual(this.#options.config.simulate, successor.#options.config.simulate)) {
-      await this.#holdAnswers(held);
+      await this.#holdCalls(calls);
     }
     await follower.release();
     return known;
   }
 
-  /** Keeps the answers at the newest known block for the next chain. */
-  async #holdAnswers(held: HeldAnswers): Promise<void> {
-    const block = this.#store.head;
-    const calls = this.#readers?.calls;
-    if (block !== undefined && calls !== undefined) {
-      await runSliced(held.take(calls, block));
-    }
+  /** Keeps the calls for the next chain. */
+  async #holdCalls(calls: StoredCall[]): Promise<void> {
+    const listed = this.#readers?.calls?.calls();
+    const take = function* (): Generator<void, void> {
+      for (let next = listed?.next(); next !== undefined && next.done !== true; next = listed?.next()) {
+        calls.push(...(next.value === undefined ? [] : [next.value]));
+        yield;
+      }
+    };
+    await runSliced(take());
   }
 
   async #isDevelopmentNode(): Promise<boolean> {
@@ -293,10 +309,8 @@ export class ChainState {
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onApplied: (writeSet) => this.#readers?.audit.onApplied(writeSet),
-      onDropped: (reason) => {
-        if (reason === "difference") {
-          this.#snapshot?.discard();
-        }
+      onDropped: () => {
+        this.#rows?.drop();
         this.#readers?.learner.onDropped();
       },
       onDifference: (difference) => this.#readers?.audit.onRead(difference),
@@ -312,16 +326,16 @@ export class ChainState {
     const readers = createStateReaders({
       ...{ ...this.#options, ...known, follower, answerBytes: this.#answerBytes },
       recordWrongValue: (name) => this.#recordWrongValue(name),
-      // They were wrong, or are not the node's any more. So are those of the snapshot.
-      onAnswersDropped: () => this.#snapshot?.discard(),
+      // Nothing may execute their calls after a restart.
+      onAnswersDropped: () => this.#rows?.drop(),
     });
     this.#readers = readers;
-    const { calls } = readers;
-    if (calls !== undefined) {
-      const { generation } = follower;
-      this.#moving = runSlicedWhile(known.held.moveTo(calls), () => follower.generation === generation);
-    }
-    this.#snapshot?.begin({ ...known, answers: calls, isWorthIt: this.#worthOf(sources), follower });
+    this.#restoreCalls(known.calls);
+    this.#rows?.begin({
+      ...this.#restorable(known, sources),
+      follower,
+      calls: () => readers.calls?.calls() ?? [].values(),
+    });
   }
 
   /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */

@@ -10,12 +10,11 @@ import type { Audit } from "../state/audit.ts";
 import { CallCache } from "../state/calls/callCache.ts";
 import { CallChecks } from "../state/calls/callChecks.ts";
 import { CallLearner } from "../state/calls/callLearner.ts";
-import { resultHeader } from "../state/calls/callResult.ts";
 import type { BlockCall, RunCall } from "../state/calls/callRun.ts";
 import { CallRunner } from "../state/calls/callRunner.ts";
 import { CallTable } from "../state/calls/callTable.ts";
 import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
-import type { AnswerSource, AnswerTarget } from "../state/calls/storedAnswers.ts";
+import type { StoredCall } from "../state/calls/storedCall.ts";
 import type { StateCost } from "../state/cost.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
@@ -106,9 +105,13 @@ const createForget =
     }
   };
 
-/** The answers to calls of one chain. They can be stored, and stored ones can be added. */
-export interface ChainCallCache extends AnswerSource, AnswerTarget {
+/** The answers to calls of one chain. */
+export interface ChainCallCache {
   readonly callCache: CallCache;
+  /** Lists the calls that can be executed again. */
+  calls(): Iterator<StoredCall | undefined>;
+  /** Adds calls of an earlier process or chain. Never rejects. */
+  restore(calls: readonly StoredCall[]): Promise<void>;
   /** Ends the learning. */
   close(): void;
 }
@@ -133,18 +136,16 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   return {
     callCache,
     close: () => learner.close(),
-    get defaults() {
-      return defaults.stored;
-    },
-    answersAt: (block) => table.answersAt(block, { header: (number) => upstreams.heads.current()?.header(number) }),
-    addDefaults: (stored) => {
+    calls: () => table.calls(),
+    restore: async (calls) => {
       const latest = upstreams.heads.current()?.latest;
-      if (latest !== undefined) {
-        defaults.restore(stored, latest);
+      const nodes = new Set(calls.map(({ node }) => node));
+      // Without the environment of its node, no call is executed.
+      await Promise.all([...nodes].map((node) => latest && defaults.get(node, latest)));
+      // A full table drops the first ones.
+      for (const call of calls.toReversed()) {
+        table.restore(call);
       }
-    },
-    addAnswer: (stored, block) => {
-      table.restore(stored, block, resultHeader(headerOf(block)));
     },
   };
 };

@@ -2,7 +2,7 @@ import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { Disagreements } from "../cache/disagreements.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import { Audit } from "../state/audit.ts";
-import type { HeldAnswers } from "../state/calls/storedAnswers.ts";
+import type { StoredCall } from "../state/calls/storedCall.ts";
 import type { StateCost } from "../state/cost.ts";
 import { ExecutionReads } from "../state/executionReads.ts";
 import { createNodeReaders } from "../state/fetch/nodeReaders.ts";
@@ -24,8 +24,8 @@ export interface FollowedState {
   readonly cost: StateCost;
   readonly guard: SourceGuard;
   readonly values: ValueStore;
-  /** Answers to calls of an earlier process or chain, until they are added to those of this one. */
-  readonly held: HeldAnswers;
+  /** Calls of an earlier process or chain, until they are added to those of this one. */
+  readonly calls: StoredCall[];
 }
 
 interface StateReadersOptions

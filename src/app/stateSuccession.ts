@@ -1,8 +1,10 @@
+import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
+import type { RowsOwner } from "../state/rows/stateRows.ts";
 import type { WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 
 /** A chain that replaces another one waits for the blocks of its known state for this time. */
@@ -13,7 +15,7 @@ interface Followed extends Pick<WriteSetSourcesOptions, "config" | "upstreams" |
 }
 
 /** A header with unknown fields ends the known rules. The newer chain may not have seen the first of them. */
-export const rulesOf = ({ views: { forks } }: Pick<Followed, "views">): unknown =>
+const rulesOf = ({ views: { forks } }: Pick<Followed, "views">): unknown =>
   forks && { ...forks, unknownFrom: undefined };
 
 /** Returns whether the known state of one chain holds for the chain that replaces it: same chain, rules and options, and all its nodes. */
@@ -27,6 +29,22 @@ export const mayGoOn = (before: Followed, next: Followed): boolean =>
 const haveAllNodes = (before: ChainConfig, next: ChainConfig): boolean => {
   const urls = new Map(next.nodes.map((node, index) => [nodeName(node, index), node.url]));
   return before.nodes.every((node, index) => urls.get(nodeName(node, index)) === node.url);
+};
+
+const digest = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
+
+const toText = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);
+
+/** Returns what stored rows say about the chain for which they hold. */
+export const rowsOwner = (followed: Followed): RowsOwner => {
+  const { config, upstreams } = followed;
+  const { chainId, hash } = upstreams.genesis;
+  const options = { source: config.state.source, agree: config.reads.agree };
+  return {
+    name: `${config.name}:${chainId}:${hash}`,
+    rules: digest(JSON.stringify([rulesOf(followed) ?? null, options], toText)),
+    nodes: config.nodes.map((node, index) => digest(`${nodeName(node, index)} ${node.url}`)),
+  };
 };
 
 /** Waits until the ring of a chain, which begins with one block, contains a known block or goes beyond it. */

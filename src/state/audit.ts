@@ -185,7 +185,7 @@ export class Audit {
     const { generation } = follower;
     const carriers = [...values.carriers];
     const nodes = this.#nodesToAsk();
-    const answered = values.isTrusted ? this.#answered : values.used.sample(HALF, this.#random);
+    const answered = values.isTrusted ? this.#answered : this.#unchecked();
     this.#answers = 0;
     this.#answered = [];
     this.#checkedMs = this.#nowMs();
@@ -210,6 +210,13 @@ export class Audit {
       values.isTrusted = guard.areTrusted(values.carriers);
       telemetry.metrics.stateUnchecked.set({ chain }, values.isTrusted ? 0 : 1);
     }
+  }
+
+  /** Returns keys of values that have answered nothing yet. Of restored ones, no use is known. */
+  #unchecked(): readonly StateKey[] {
+    const { values } = this.#options;
+    const restored = values.carriers.has(RESTORED) ? values.sample(HALF, this.#random) : [];
+    return [...values.used.sample(HALF, this.#random), ...restored];
   }
 
   /** Returns nodes of other origins than that of the newest giver first. They take turns. */

@@ -4,6 +4,7 @@ import type { DiskFailure } from "../telemetry/cacheMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type WorkerEntry, WorkerThread } from "../threads/workerThread.ts";
 import { type EntryChange, type FinalBlock, partOf, type StorageSize } from "./entryDatabase.ts";
+import type { StateHead } from "./stateTable.ts";
 import type { OpenFolder, StorageFunctions, StorageOutcome } from "./storageTask.ts";
 
 export interface DataStorageOptions extends OpenFolder {
@@ -138,39 +139,30 @@ export class DataStorage {
     return this.#options.maxBytes;
   }
 
-  /** Returns the chunks of the newest complete snapshot with this name. After a failure there are no more. */
-  async *readSnapshot(name: string): AsyncGenerator<Uint8Array, void> {
-    for (let number = 0; this.#isOpen; number++) {
-      const outcome = await this.#run((channel) => channel.call("chunk", { name, number }));
-      const chunk = outcome?.value[0];
-      if (chunk === undefined) {
-        return;
-      }
-      yield chunk;
-    }
+  /** Returns what the rows of a chain's known state hold. Undefined if there are none, or after a failure. */
+  async stateHead(chain: string): Promise<StateHead | undefined> {
+    return this.#isOpen ? (await this.#run((channel) => channel.call("stateHead", chain)))?.value : undefined;
   }
 
-  /** Replaces the snapshot with this name. The one before stays if the chunks throw, or after a failure. Returns whether it is written. */
-  async writeSnapshot(name: string, chunks: AsyncIterable<Uint8Array>): Promise<boolean> {
-    const openings = this.#openings;
-    let number = 0;
-    for await (const value of chunks) {
-      const isWritten =
-        this.#isOpen &&
-        openings === this.#openings &&
-        (await this.#run((channel) => channel.call("setChunk", { name, number, value }))) !== undefined;
-      if (!isWritten) {
-        return false;
-      }
-      number++;
-    }
-    const chunksWritten = number;
-    return (await this.#run((channel) => channel.call("endSnapshot", { name, chunks: chunksWritten }))) !== undefined;
+  /** Returns a block of rows. Undefined if there is none, or after a failure. */
+  async stateRows(chain: string, number: number): Promise<Uint8Array | undefined> {
+    return (await this.#run((channel) => channel.call("stateRows", { chain, number })))?.value[0];
   }
 
-  /** Removes the snapshot with this name. */
-  async removeSnapshot(name: string): Promise<void> {
-    await this.#run((channel) => channel.call("endSnapshot", { name, chunks: 0 }));
+  /** Writes a block of rows, which counts once a head names it. Returns false after a failure. */
+  async setStateRows(chain: string, number: number, rows: Uint8Array): Promise<boolean> {
+    const body = { chain, number, rows };
+    return this.#isOpen && (await this.#run((channel) => channel.call("setStateRows", body))) !== undefined;
+  }
+
+  /** Replaces what the rows of a chain hold. Returns false after a failure. */
+  async setStateHead(chain: string, head: StateHead): Promise<boolean> {
+    return this.#isOpen && (await this.#run((channel) => channel.call("setStateHead", { chain, head }))) !== undefined;
+  }
+
+  /** Ends the rows of a chain. */
+  async dropState(chain: string): Promise<void> {
+    await this.#run((channel) => channel.call("dropState", chain));
   }
 
   /** The usage of days. */

@@ -3,6 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { StoredUsage, UsageBatch } from "../core/usageStore.ts";
 import { createPrivateFile, databasePath, FolderLock, prepareFolder, removeDatabase } from "./dataFolder.ts";
+import { STATE_TABLES, StateTable } from "./stateTable.ts";
 import { DamagedDatabase, FolderRemoved, storageFault } from "./storageFault.ts";
 import { USAGE_TABLES, UsageTable } from "./usageTable.ts";
 
@@ -28,7 +29,7 @@ export interface StorageSize {
 }
 
 /** Increased when tables or values change their form. A database of another version is dropped. */
-const SCHEMA_VERSION = 4;
+const SCHEMA_VERSION = 5;
 /** "fbay". It tells other programs what the file is. */
 const APPLICATION_ID = 0x66626179;
 
@@ -36,9 +37,7 @@ const TABLES = `
   CREATE TABLE parts (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, number TEXT, hash TEXT);
   CREATE TABLE entries (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL, value BLOB NOT NULL);
   CREATE INDEX by_hash ON entries (hash);
-  CREATE TABLE chunks (name TEXT NOT NULL, slot INTEGER NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL,
-    PRIMARY KEY (name, slot, number));
-  CREATE TABLE snapshots (name TEXT PRIMARY KEY, slot INTEGER NOT NULL, chunks INTEGER NOT NULL);
+  ${STATE_TABLES}
   ${USAGE_TABLES}
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
@@ -94,11 +93,6 @@ const prepareStatements = (database: DatabaseSync) => {
     removePart: prepare("DELETE FROM parts WHERE name = ?"),
     block: prepare("SELECT number, hash FROM parts WHERE name = ? AND number IS NOT NULL"),
     setBlock: prepare("UPDATE parts SET number = ?, hash = ? WHERE name = ?"),
-    snapshot: prepare("SELECT slot, chunks FROM snapshots WHERE name = ?"),
-    chunk: prepare("SELECT value FROM chunks WHERE name = ? AND slot = ? AND number = ?"),
-    setChunk: prepare("INSERT OR REPLACE INTO chunks (name, slot, number, value) VALUES (?, ?, ?, ?)"),
-    setSnapshot: prepare("INSERT OR REPLACE INTO snapshots (name, slot, chunks) VALUES (?, ?, ?)"),
-    removeSnapshot: prepare("DELETE FROM snapshots WHERE name = ?"),
   };
 };
 
@@ -115,6 +109,7 @@ export class EntryDatabase {
   readonly #database: DatabaseSync;
   readonly #statements: Statements;
   readonly #usage: UsageTable;
+  readonly #state: StateTable;
   readonly #maxPages: number;
   #firstId: number;
   #lastId: number;
@@ -128,6 +123,7 @@ export class EntryDatabase {
     this.#maxPages = maxPages;
     this.#statements = prepareStatements(database);
     this.#usage = new UsageTable(database, maxBytes);
+    this.#state = new StateTable(database);
     this.#database.exec(`PRAGMA max_page_count = ${this.#maxPages}`);
     const { first, last, entries } = this.#statements.ids.get() ?? {};
     this.#firstId = Number(first ?? 0);
@@ -210,8 +206,11 @@ export class EntryDatabase {
     }
   }
 
-  /** Removes some of the oldest entries if the room for the next batches is too small. Returns whether it must be called again. */
+  /** Removes rows that do not count any more, then some of the oldest entries if the room for the next batches is too small. Returns whether it must be called again. */
   evict(): boolean {
+    if (this.#state.trim()) {
+      return true;
+    }
     const { pages, free, bytes } = this.#pages();
     const room = Math.min(this.#maxPages * FREE_SHARE, MAX_FREE_BYTES / bytes);
     if (this.#maxPages - pages + free >= room || this.#entries === 0) {
@@ -240,29 +239,15 @@ export class EntryDatabase {
     this.#parts.delete(part);
   }
 
-  /** Returns a chunk of the newest complete snapshot with this name; undefined behind its last one, or if there is none. */
-  chunk(name: string, number: number): Uint8Array | undefined {
-    const snapshot = this.#statements.snapshot.get(name);
-    if (snapshot === undefined || number >= Number(snapshot.chunks)) {
-      return undefined;
-    }
-    const value = this.#statements.chunk.get(name, Number(snapshot.slot), number)?.value;
-    return value instanceof Uint8Array ? value : undefined;
+  /** The known state of chains, for a read. */
+  get state(): StateTable {
+    return this.#state;
   }
 
-  /** Writes a chunk of the next snapshot. The complete one stays until `endSnapshot`. */
-  setChunk(name: string, number: number, value: Uint8Array): void {
+  /** The known state of chains, for a write. */
+  get writableState(): StateTable {
     this.#checkFiles();
-    this.#statements.setChunk.run(name, this.#nextSlot(name), number, value);
-  }
-
-  /** Makes the chunks that were written the newest snapshot. Zero chunks: there is none any more. */
-  endSnapshot(name: string, chunks: number): void {
-    if (chunks === 0) {
-      this.#statements.removeSnapshot.run(name);
-    } else {
-      this.#statements.setSnapshot.run(name, this.#nextSlot(name), chunks);
-    }
+    return this.#state;
   }
 
   /** Adds amounts to those of a day. Returns the units of each row. */
@@ -274,11 +259,6 @@ export class EntryDatabase {
   /** Returns the amounts of a day; undefined if it has none. */
   usage(day: string): StoredUsage | undefined {
     return this.#usage.read(day);
-  }
-
-  /** Two snapshots take turns, so that their rows are replaced instead of removed. */
-  #nextSlot(name: string): number {
-    return this.#statements.snapshot.get(name)?.slot === 0 ? 1 : 0;
   }
 
   /** Closes the files. A damaged database is removed. */

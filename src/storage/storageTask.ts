@@ -4,6 +4,7 @@ import type { StoredUsage, UsageBatch } from "../core/usageStore.ts";
 import { Channel, Moved } from "../threads/channel.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
 import { type EntryChange, EntryDatabase, type FinalBlock, type StorageSize } from "./entryDatabase.ts";
+import type { StateHead, StateTable } from "./stateTable.ts";
 import { type StorageFault, storageFault } from "./storageFault.ts";
 
 /** The result of an operation, or why it failed. After a failure that closed the folder, `open` must be called again. */
@@ -20,10 +21,11 @@ export interface OpenFolder {
   readonly maxBytes: number;
 }
 
-export interface SnapshotChunk {
-  readonly name: string;
+/** A block of rows of a chain's known state. */
+export interface StateRowsBlock {
+  readonly chain: string;
   readonly number: number;
-  readonly value: Uint8Array;
+  readonly rows: Uint8Array;
 }
 
 /** The functions that the storage thread offers. */
@@ -38,11 +40,13 @@ export type StorageFunctions = {
   readonly setFinalBlock: (body: { readonly part: string; readonly block: FinalBlock }) => StorageOutcome<null>;
   /** Ends all entries of a part. */
   readonly clear: (part: string) => StorageOutcome<null>;
-  /** Returns a chunk of the newest complete snapshot. */
-  readonly chunk: (body: Omit<SnapshotChunk, "value">) => Moved<StorageOutcome<Values>>;
-  readonly setChunk: (body: SnapshotChunk) => StorageOutcome<null>;
-  /** Replaces the newest complete snapshot by the chunks that were written. */
-  readonly endSnapshot: (body: { readonly name: string; readonly chunks: number }) => StorageOutcome<null>;
+  /** Returns what the rows of a chain hold. */
+  readonly stateHead: (chain: string) => StorageOutcome<StateHead | undefined>;
+  readonly stateRows: (body: Omit<StateRowsBlock, "rows">) => Moved<StorageOutcome<Values>>;
+  readonly setStateRows: (body: StateRowsBlock) => StorageOutcome<null>;
+  /** From now on, the rows that the head names count. */
+  readonly setStateHead: (body: { readonly chain: string; readonly head: StateHead }) => StorageOutcome<null>;
+  readonly dropState: (chain: string) => StorageOutcome<null>;
   /** Adds the usage of a day, and returns the units of each row. A batch that was added is not added again. */
   readonly addUsage: (batch: UsageBatch) => StorageOutcome<readonly number[]>;
   /** Returns the usage of a day; undefined if nothing was counted. */
@@ -102,9 +106,9 @@ class OpenDatabase {
     return outcome;
   }
 
-  setChunk({ name, number, value }: SnapshotChunk): StorageOutcome<null> {
+  writeState(write: (state: StateTable) => void): StorageOutcome<null> {
     const outcome = this.run((database) => {
-      database.setChunk(name, number, value);
+      write(database.writableState);
       return null;
     });
     void this.#evict();
@@ -181,13 +185,11 @@ export const storageTask: ThreadTask = (port) => {
         database.clear(part);
         return null;
       }),
-    chunk: ({ name, number }) => moved(open.run((database) => [database.chunk(name, number)])),
-    setChunk: (body) => open.setChunk(body),
-    endSnapshot: ({ name, chunks }) =>
-      open.run((database) => {
-        database.endSnapshot(name, chunks);
-        return null;
-      }),
+    stateHead: (chain) => open.run(({ state }) => state.head(chain)),
+    stateRows: ({ chain, number }) => moved(open.run(({ state }) => [state.rows(chain, number)])),
+    setStateRows: ({ chain, number, rows }) => open.writeState((state) => state.setRows(chain, number, rows)),
+    setStateHead: ({ chain, head }) => open.writeState((state) => state.setHead(chain, head)),
+    dropState: (chain) => open.writeState((state) => state.drop(chain)),
     addUsage: (batch) => open.addUsage(batch),
     usage: (day) => open.run((database) => database.usage(day)),
     close: () => open.close(),

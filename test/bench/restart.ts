@@ -27,7 +27,7 @@ type Shape = Pick<RestartOptions, "wallets" | "settleMs" | "measuredMs" | "windo
 
 const WHOLE: Shape = {
   wallets: 200,
-  // A snapshot is written every five minutes: that of the killed process is as old as on average.
+  // The learning of a chain with many wallets has ended then.
   settleMs: 450_000,
   measuredMs: 60_000,
   windowsMs: [10_000, 30_000, 90_000],

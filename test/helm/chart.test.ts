@@ -7,8 +7,8 @@ import { z } from "zod";
 import { alertsWithThreshold } from "../../grafana/thresholds.ts";
 import { FILES } from "../../helm/generate.ts";
 import { valuesSchema } from "../../helm/values.ts";
-import { SNAPSHOT_SAVE_MS } from "../../src/app/chainSnapshot.ts";
 import { configSchema } from "../../src/config/schema.ts";
+import { STATE_SAVE_MS } from "../../src/state/rows/stateRows.ts";
 import { FOLDER_CLOSE_MS } from "../../src/storage/dataStorage.ts";
 import { CHART, CLUSTER, hasHelm, LINT_CLUSTER, refusalOf, runHelm } from "./helm.ts";
 import { kubernetesObject } from "./kubernetesObject.ts";
@@ -36,7 +36,7 @@ test("the default values lack nothing but chains and the image", () => {
 });
 
 /** The end of the process writes known state, and closes the data folder. */
-const WRITE_MS = SNAPSHOT_SAVE_MS + FOLDER_CLOSE_MS;
+const WRITE_MS = STATE_SAVE_MS + FOLDER_CLOSE_MS;
 const server = configSchema.shape.server.parse({});
 /** The time that a pod with the default configuration needs to end. */
 const END_MS = server.drainDelayMs + server.drainTimeoutMs + WRITE_MS;

@@ -20,14 +20,14 @@ const SHORT_SECONDS = 60;
 /** What a killed process may lose. */
 const LOST_MS = 2_000;
 const MAX_UP_MS = 2_000;
-/** One process of so many ends without a kill, and writes a snapshot. */
-const KILLS_A_SNAPSHOT = 5;
+/** One process of so many ends without a kill, and saves known state. */
+const KILLS_A_SAVE = 5;
 /** Entries that are asked for after a kill: the newest ones that must be there. */
 const MAX_KEPT = 100;
 const WHOLE_SPREAD = 12;
 const RESTORED = "known state is restored from the data folder";
 /** The pages of a short run. */
-const SHORT_PAGES = /^header$|of entries|of chunks|^1 of/;
+const SHORT_PAGES = /^header$|of entries|of state_rows|^1 of/;
 const SEED = Number(process.env.SEED ?? 1);
 
 interface Run extends FolderClients {
@@ -41,7 +41,7 @@ interface Kills {
   kept: number;
   lost: number;
   late: number;
-  /** Values that a snapshot has, and how many of them a node was asked for. */
+  /** Values that are stored, and how many of them a node was asked for. */
   known: number;
   forgotten: number;
 }
@@ -86,10 +86,10 @@ const countLost = async (run: Run, forebay: RunningCommand, killedMs: number, ki
   }
 };
 
-/** Asks for all values, while no block comes. A snapshot has them all. */
+/** Asks for all values, while no block comes. All of them are stored. */
 const countForgotten = async (run: Run, { url, opsUrl, lines }: RunningCommand, kills: Kills): Promise<void> => {
   const { world } = run;
-  await until(() => lines.some(({ msg }) => msg === RESTORED), "the snapshot is restored");
+  await until(() => lines.some(({ msg }) => msg === RESTORED), "known state is restored");
   await until(async () => (await metric(opsUrl, "forebay_state_following")) === 1, "state is followed");
   await until(
     async () => Number((await rpc(`${url}/state`, "eth_blockNumber")).body.result) === world.height(),
@@ -105,22 +105,22 @@ const countForgotten = async (run: Run, { url, opsUrl, lines }: RunningCommand, 
 const killAgain = async (run: Run, folder: string, count: number): Promise<Kills> => {
   const kills: Kills = { kills: 0, kept: 0, lost: 0, late: 0, known: 0, forgotten: 0 };
   let killedMs = performance.now();
-  let hasSnapshot = false;
+  let hasRows = false;
   for (let round = 0; kills.kills < count; round++) {
     run.world.mines = false;
     const forebay = await start(run, folder);
     await until(() => isUp(forebay), "the folder is open");
-    if (hasSnapshot) {
+    if (hasRows) {
       await countForgotten(run, forebay, kills);
     }
     await countLost(run, forebay, killedMs, kills);
     run.world.mines = true;
     const readers = new FolderReaders(forebay.url, run);
     await sleep(LOST_MS + run.random() * MAX_UP_MS);
-    if (round % KILLS_A_SNAPSHOT === 0) {
+    if (round % KILLS_A_SAVE === 0) {
       await readers.end();
       forebay.signal("SIGTERM");
-      hasSnapshot = true;
+      hasRows = true;
     } else {
       readers.expectEnd();
       forebay.signal("SIGKILL");
@@ -212,7 +212,7 @@ export const long = async ({ seconds }: LongOptions) => {
     const { lost, forgotten, kept, known } = kills;
     const { wrong, failed } = tally;
     return {
-      claim: `no answer is wrong, no request fails, entries live after ${LOST_MS} ms, and values after a snapshot`,
+      claim: `no answer is wrong, no request fails, entries live after ${LOST_MS} ms, and values after a save`,
       ...tally,
       ...kills,
       damages,

@@ -8,8 +8,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
-import { SNAPSHOT_SAVE_MS } from "../../src/app/chainSnapshot.ts";
 import { readArguments, readConfig } from "../../src/config/readConfig.ts";
+import { STATE_SAVE_MS } from "../../src/state/rows/stateRows.ts";
 import { FOLDER_CLOSE_MS } from "../../src/storage/dataStorage.ts";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -67,7 +67,7 @@ test("forebay reads its configuration, the node's URL from the environment", asy
   assert.equal(config.chains[0]?.nodes[0]?.url, environment.NODE_URL);
   assert.equal(config.server.opsHost, "0.0.0.0", "Prometheus asks from another container");
   const { drainDelayMs, drainTimeoutMs } = config.server;
-  const endMs = drainDelayMs + drainTimeoutMs + SNAPSHOT_SAVE_MS + FOLDER_CLOSE_MS;
+  const endMs = drainDelayMs + drainTimeoutMs + STATE_SAVE_MS + FOLDER_CLOSE_MS;
   const [, systemd] = /^TimeoutStopSec=(\d+)$/m.exec(readFileSync(new URL("docs/production.md", ROOT), "utf8")) ?? [];
   for (const seconds of [services.forebay?.stop_grace_period ?? "", systemd ?? ""]) {
     assert.ok(Number.parseInt(seconds, 10) * 1000 > endMs, seconds);

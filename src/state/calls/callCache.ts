@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import type { BlockId, Heads } from "../../core/heads.ts";
+import type { BlockId } from "../../core/heads.ts";
 import type { Abortable } from "../../core/lazySignal.ts";
 import { isClientFault, NodeError } from "../../core/node.ts";
 import { type CacheStatus, isFreshFromNode, type RpcResponse } from "../../core/rpcSource.ts";
@@ -7,7 +7,6 @@ import { type Awaitable, whenKnown } from "../../jsonrpc/call.ts";
 import { SharedTask } from "../../limits/sharedTask.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { StateCost } from "../cost.ts";
-import { runSliced } from "../runSliced.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import { StateLookups } from "../stateLookups.ts";
 import type { Repetition } from "../store/usedValues.ts";
@@ -116,12 +115,8 @@ export class CallCache {
     return hasEnded ? this.#waitOrRerun(call, entry, ask) : this.#ask(call, entry, ask);
   }
 
-  /**
-   * Executes the calls whose answers have ended before a readable block, the most used ones first, until `isOver`. Requests that
-   * come later find the answers.
-   */
-  async refresh(block: BlockId, heads: Heads, isOver: () => boolean): Promise<void> {
-    const ended = await runSliced(this.#endedAt(block, heads));
+  /** Executes these calls at a readable block, the first ones first, until `isOver`. Requests that come later find the answers. */
+  async refresh(ended: readonly BlockCall[], isOver: () => boolean): Promise<void> {
     const calls = ended.values();
     const refreshNext = async (): Promise<void> => {
       for (let next = calls.next(); !next.done && !isOver(); next = calls.next()) {
@@ -129,18 +124,6 @@ export class CallCache {
       }
     };
     await Promise.all(Array.from({ length: REFRESHES }, refreshNext));
-  }
-
-  /** Lists the calls whose answers have ended before a block, with a step for each answer. */
-  *#endedAt(block: BlockId, heads: Heads): Generator<void, readonly BlockCall[]> {
-    const ended: BlockCall[] = [];
-    for (const stored of this.#options.table.answersAt(block, heads)) {
-      if (stored?.isValid === false) {
-        ended.push({ key: stored.key, method: stored.method, block });
-      }
-      yield;
-    }
-    return ended;
   }
 
   async #refresh(call: BlockCall): Promise<void> {

@@ -46,7 +46,7 @@ const hasSameWarmAccount = ({ reads: { addresses }, header }: HeldResult, { feeR
   ![header.feeRecipient, feeRecipient].some((address) => addresses.has(String(address).toLowerCase() as `0x${string}`));
 
 /** Whether an answer does not depend on what differs between the header of its block and another one. */
-export const holdsUnder = (answer: HeldResult, other: ResultHeader): boolean =>
+const holdsUnder = (answer: HeldResult, other: ResultHeader): boolean =>
   hasSameOpcodes(answer, other) && hasSameWarmAccount(answer, other);
 
 /** Whether an answer is that of a block: its own one, or a later one. All writes up to it must be known, and none may change the answer. */

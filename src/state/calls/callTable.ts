@@ -5,9 +5,9 @@ import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../store/usedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { type CallResult, gradeAt, holdsUnder, isValidAt, type ResultHeader, resultHeader } from "./callResult.ts";
+import { type CallResult, gradeAt, isValidAt, resultHeader } from "./callResult.ts";
 import type { BlockCall, CallMethod } from "./callRun.ts";
-import type { StoredAnswer } from "./storedAnswers.ts";
+import type { StoredCall } from "./storedCall.ts";
 
 /** The answer to one call, or the facts that decide whether to learn one. */
 export interface CallEntry {
@@ -53,6 +53,13 @@ const EXPENSIVE_RETRY_MS = 5_000;
 /** Write sets are known of the newest blocks only. An older answer is moved to the newest block at which it is valid. */
 const MOVE_SHARE = 2n;
 const USED_MS = 30_000;
+
+/** The answer to a call that must be executed before it has another one: at a block that no chain has. */
+const ENDED = {
+  body: new Uint8Array(0),
+  block: { number: -1n, hash: "0x" },
+  header: { feeRecipient: undefined, gasLimit: undefined },
+} as const;
 
 const bytesOf = ({ answer }: CallEntry, key: string): number => {
   const keys = answer === undefined ? 0 : answer.reads.keys.length + answer.reads.addresses.size;
@@ -195,34 +202,24 @@ export class CallTable {
     return answer;
   }
 
-  /** Lists the answers at a readable block for a snapshot, or for the table of the next chain. The most used ones come first. */
-  *answersAt(block: BlockId, heads: Pick<Heads, "header">): Generator<StoredAnswer | undefined, void> {
-    const { values, follower } = this.#options;
+  /** Lists the calls that can be executed again at a later block, the most used first. */
+  *calls(): Generator<StoredCall | undefined, void> {
+    const { follower } = this.#options;
     // Requests change the order meanwhile.
     for (const key of [...this.#entries.keys()]) {
       const { answer, method } = this.#entries.peek(key) ?? {};
-      if (method === undefined || answer?.generation !== follower.generation || answer.block.number > block.number) {
-        yield undefined;
-      } else {
-        const isValid = isValidAt(answer, block, values, heads);
-        yield isValid || answer.isRepeatable ? { key, method, answer, isValid } : undefined;
-      }
+      const isRepeatable = answer?.isRepeatable === true && answer.generation === follower.generation;
+      yield isRepeatable && method !== undefined ? { key, method, node: answer.node, reads: answer.reads } : undefined;
     }
   }
 
-  /**
-   * Adds an answer of an earlier process or chain. A call that has an entry stays. `block`: the one at which values are restored.
-   * `header`: of this block, undefined if it is not canonical any more.
-   */
-  restore({ key, method, answer, isValid }: StoredAnswer, block: BlockId, header: ResultHeader | undefined): void {
-    if (this.#entries.has(key)) {
-      return;
+  /** Adds a call of an earlier process or chain, whose answer has ended. A call that has an entry stays. */
+  restore({ key, method, node, reads }: StoredCall): void {
+    if (!this.#entries.has(key)) {
+      const { generation } = this.#options.follower;
+      const answer: CallResult = { ...ENDED, node, reads, generation, isRepeatable: true, grade: "stated" };
+      this.#entries.set(key, { ...createEntry(method, ENDED.block), answer });
     }
-    const { generation } = this.#options.follower;
-    const isOfBlock = isValid && header !== undefined && holdsUnder(answer, header);
-    // Nothing of this process has executed it.
-    const restored: CallResult = { ...answer, generation, grade: "checked", ...(isOfBlock && { block, header }) };
-    this.#entries.set(key, { ...createEntry(method, restored.block), answer: restored, validAt: restored.block });
   }
 
   #move(entry: CallEntry, answer: CallResult, heads: Heads): void {

@@ -14,12 +14,6 @@ export interface NodeDefaults {
   readonly fromHeader: ReadonlySet<EnvironmentOpcode>;
 }
 
-/** The defaults of a node, from which answers were learned before. */
-export interface StoredDefaults {
-  readonly node: string;
-  readonly defaults: NodeDefaults;
-}
-
 /** The opcodes in the order of the result. Nodes without EIP-4844 fail at the last one. */
 const OPCODES = [
   ["GAS", "5a"],
@@ -168,20 +162,6 @@ export class NodeDefaultsCache {
       this.#options.onOutdated(node);
     }
     return found;
-  }
-
-  /** The defaults of nodes from which answers are learned. */
-  get stored(): readonly StoredDefaults[] {
-    return [...this.#known].flatMap(([node, { found }]) => (found?.hasZeroSender ? [{ node, defaults: found }] : []));
-  }
-
-  /** Goes on with defaults that the node gave earlier, and asks it again. Does nothing if it was asked. */
-  restore({ node, defaults }: StoredDefaults, block: BlockId): void {
-    if (!this.#known.has(node)) {
-      const found = { defaults: Promise.resolve(defaults), found: defaults, mostGas: defaults.gas };
-      this.#known.set(node, { ...found, untilMs: Number.NEGATIVE_INFINITY });
-      void this.get(node, block);
-    }
   }
 
   /** Returns the defaults if the node was asked before. If they are old, it is asked again in the background. */

@@ -19,7 +19,7 @@ export interface SharedSourceOptions {
 
 /** Increased when the form or the meaning of a shared write set changes. Other versions have other keys. */
 const FORMAT = 1;
-/** A new replica reads the write sets since a snapshot. */
+/** A replica that starts reads the write sets since its last save. */
 const STORED_SECONDS = 600;
 /** Longer than the read of a write set, which has one block time, at least a second. */
 const LEASE_MARGIN_MS = 1_000;

@@ -86,10 +86,11 @@ export class FollowedBlocks {
     return undefined;
   }
 
-  /** Returns the hashes of the readable blocks, the newest first. */
-  get readableHashes(): readonly Hash[] {
-    const numbers = Array.from({ length: this.#head - this.#oldest + 1 }, (_, age) => this.#head - age);
-    return numbers.flatMap((number) => this.#blocks.get(number)?.hash ?? []);
+  /** Lists the entries of blocks above one, up to another, that say that all slots of an account were written. */
+  *markersSince(since: number, at: number): Generator<Entry, void> {
+    for (let number = since + 1; number <= at; number++) {
+      yield* this.#blocks.get(number)?.markers ?? [];
+    }
   }
 
   /** Returns a block by its number, if it is still followed. */

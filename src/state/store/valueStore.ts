@@ -7,10 +7,18 @@ import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FollowedBlocks } from "./followedBlocks.ts";
-import { FIELD_CODES, fieldOf, KeyEncoder, keyAt, type TableKey, type ValuePlace } from "./keyEncoder.ts";
+import {
+  FIELD_CODES,
+  fieldOf,
+  KeyEncoder,
+  keyAt,
+  type TableField,
+  type TableKey,
+  type ValuePlace,
+} from "./keyEncoder.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
 import { UsedValues } from "./usedValues.ts";
-import { CHECKED, FETCHED, KNOWN, PROVEN, ValueTable, WRITTEN } from "./valueTable.ts";
+import { CHECKED, FETCHED, KNOWN, PROVEN, SAVED, ValueTable, WRITTEN } from "./valueTable.ts";
 import { codeDigits, writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
 /** A bucket of the table and a place in a block's list. */
@@ -19,6 +27,8 @@ const CODE_SHARE = 0.25;
 /** The share of the table for write sets of blocks above the oldest readable one. */
 const HISTORY_SHARE = 0.5;
 const CODE_OVERHEAD_BYTES = 200;
+/** Entries that one step of a list looks at. It takes about a microsecond. */
+const ENTRIES_PER_STEP = 16;
 
 /**
  * `agreed`: the known value is older than the block, or from its write set. `same`: a node had returned it for this block.
@@ -26,18 +36,13 @@ const CODE_OVERHEAD_BYTES = 200;
  */
 export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 
-/** A known value at one block. */
-export interface ListedValue {
+/** A value that is not stored in the data folder as it is. */
+export interface ChangedValue {
   readonly entry: Entry;
-  readonly field: StateField;
-  /** The number of the block since which it is known. */
-  readonly from: number;
-}
-
-/** A value that was known before a restart, and its key. */
-export interface RestoredValue {
-  readonly field: StateField;
-  readonly place: ValuePlace;
+  /** `storage`: all slots of the account. */
+  readonly field: TableField;
+  /** False: a block wrote it, and its value is not known since. */
+  readonly isKnown: boolean;
 }
 
 /** How a value became known. */
@@ -70,6 +75,7 @@ export class ValueStore {
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
   readonly used = new UsedValues();
+  #beginnings = 0;
   /** Whether all carriers passed a check. While false, no block is readable. */
   isTrusted = true;
 
@@ -86,6 +92,11 @@ export class ValueStore {
       maxSize: Math.max(1, codeBytes + unfollowedBytes),
       sizeCalculation: ({ length }) => length + CODE_OVERHEAD_BYTES,
     });
+  }
+
+  /** Changes when all values of followed blocks were forgotten. */
+  get beginnings(): number {
+    return this.#beginnings;
   }
 
   /** Number of entries. */
@@ -109,11 +120,6 @@ export class ValueStore {
 
   set maxReadable(blocks: number) {
     this.#blocks.maxReadable = blocks;
-  }
-
-  /** Returns the hashes of the readable blocks, the newest first. */
-  get readableHashes(): readonly Hash[] {
-    return this.#blocks.readableHashes;
   }
 
   /** Returns the newest readable block that `isCanonical` accepts. */
@@ -255,37 +261,64 @@ export class ValueStore {
     return this.#table.from(entry) < number || !this.#table.has(entry, FETCHED) ? "agreed" : "same";
   }
 
-  /** Returns the entry of a value after a readable block; 0 if there is none. It can be that of another value later. */
-  entryOf(key: StateKey, { number }: BlockId): Entry {
-    return this.#find(key, Number(number));
-  }
-
-  /** Copies a listed value, and its key, to a place. */
-  copyTo({ entry }: ListedValue, place: ValuePlace): void {
+  /** Copies a value, and its key, to a place. */
+  copyTo({ entry }: Pick<ChangedValue, "entry">, place: ValuePlace): void {
     this.#table.copyTo(entry, place);
   }
 
-  /** Returns a listed value: 64 digits of hex, of a code the hash. */
-  valueOf({ entry }: ListedValue): string {
+  /** Returns a value: 64 digits of hex, of a code the hash. */
+  valueOf({ entry }: Pick<ChangedValue, "entry">): string {
     return this.#table.value(entry);
   }
 
-  /**
-   * Lists the values after a readable block, one entry a step: undefined for an entry that has none. Changes may run between two
-   * steps while the block is readable. A listed value holds until then.
-   */
-  *valuesAt({ number }: BlockId): Generator<ListedValue | undefined, void> {
-    for (let entry = 1; entry <= this.#table.last; entry++) {
-      yield this.#listedAt(entry, Number(number));
+  /** Returns the keys of up to so many known values, in equal distances from one that is chosen by chance. */
+  sample(limit: number, random: () => number): readonly StateKey[] {
+    const table = this.#table;
+    const keys: StateKey[] = [];
+    const step = Math.max(1, Math.floor(table.last / limit));
+    const start = Math.floor(random() * table.last);
+    for (let distance = 0; distance < table.last && keys.length < limit; distance += step) {
+      const entry = 1 + ((start + distance) % table.last);
+      const field = fieldOf(table.field(entry));
+      if (field !== "storage" && this.#isKnown(entry)) {
+        const place = table.placeOfSlot(entry);
+        keys.push(keyAt(field, field === "slot" ? place : { ...place, slot: undefined }));
+      }
+    }
+    return keys;
+  }
+
+  /** Lists the accounts whose slots ended between two readable blocks. */
+  *clearedSince(since: BlockId, { number }: BlockId): Generator<ChangedValue | undefined, void> {
+    for (const entry of this.#blocks.markersSince(Number(since.number), Number(number))) {
+      const isMarker = this.#table.field(entry) === FIELD_CODES.storage && this.#table.has(entry, WRITTEN);
+      yield isMarker ? { entry, field: "storage", isKnown: false } : undefined;
     }
   }
 
-  #listedAt(entry: Entry, at: number): ListedValue | undefined {
+  /**
+   * Lists the values after a readable block that are not stored as they are, which they are from then on. `isWhole`: all known values.
+   * Undefined after entries that are none of them. Changes may run between two steps while the block is readable.
+   */
+  *takeChanges({ number }: BlockId, isWhole: boolean): Generator<ChangedValue | undefined, void> {
+    for (let entry = 1; entry <= this.#table.last; entry++) {
+      const changed = this.#changedAt(entry, Number(number), isWhole);
+      if (changed !== undefined) {
+        this.#table.setSaved(entry);
+        yield changed;
+      } else if (entry % ENTRIES_PER_STEP === 0) {
+        yield undefined;
+      }
+    }
+  }
+
+  #changedAt(entry: Entry, at: number, isWhole: boolean): ChangedValue | undefined {
     const table = this.#table;
-    const from = table.from(entry);
     const field = fieldOf(table.field(entry));
-    return field !== "storage" && from <= at && this.#isKnown(entry) && this.#isNewest(entry, field, at)
-      ? { entry, field, from }
+    const mayChange = table.has(entry, 0) && table.from(entry) <= at && (isWhole || !table.has(entry, SAVED));
+    const isKnown = this.#isKnown(entry);
+    return mayChange && field !== "storage" && (isKnown || !isWhole) && this.#isNewest(entry, field, at)
+      ? { entry, field, isKnown }
       : undefined;
   }
 
@@ -298,19 +331,18 @@ export class ValueStore {
   }
 
   /**
-   * Adds a value that was known at this block before a restart. A known one stays. It is not proven. No value answers until RESTORED
-   * passed a check. Returns false if there is no room.
+   * Adds a value that is stored for this block. One that is there stays. It is not proven. No value answers until RESTORED passed a
+   * check. Returns false if it was not added.
    */
-  restore({ field, place }: RestoredValue, block: BlockId): boolean {
+  restore(field: StateField, place: ValuePlace, block: BlockId): boolean {
     const number = Number(block.number);
-    if (!this.isApplied(block) || this.#table.isFull) {
+    if (!this.isApplied(block) || this.#table.isFull || this.#findAt(field, place, number) !== 0) {
       return false;
     }
-    if (!this.#isKnown(this.#findAt(field, place, number))) {
-      const entry = this.#table.add(this.#key.encodeAt(field, place), number, 0);
-      this.#blocks.addEntry(number, entry);
-      this.#table.setValueAt(entry, place, FETCHED);
-    }
+    const entry = this.#table.add(this.#key.encodeAt(field, place), number, 0);
+    this.#blocks.addEntry(number, entry);
+    this.#table.setValueAt(entry, place, FETCHED);
+    this.#table.setSaved(entry);
     return true;
   }
 
@@ -327,6 +359,7 @@ export class ValueStore {
 
   /** Forgets all values of followed blocks. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
+    this.#beginnings++;
     this.isTrusted = true;
     this.carriers.clear();
     this.#table.clear();

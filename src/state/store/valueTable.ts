@@ -13,6 +13,8 @@ export const FETCHED = 16;
 export const PROVEN = 32;
 /** The value was executed here, and what the block's header commits to was compared. */
 export const CHECKED = 64;
+/** The entry is stored in the data folder as it is. */
+export const SAVED = 128;
 
 /** Entries that one eviction looks at, so that it takes microseconds. */
 const EVICTION_STEPS = 256;
@@ -225,7 +227,12 @@ export class ValueTable {
   }
 
   #setKnown(entry: Entry, flags: number): void {
-    this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
+    this.#setFlags(entry, (this.#flags(entry) & ~SAVED) | KNOWN | flags);
+  }
+
+  /** Records that the entry is stored. The flag ends with the next value. */
+  setSaved(entry: Entry): void {
+    this.#setFlags(entry, this.#flags(entry) | SAVED);
   }
 
   /** Returns where the key and the value of a slot's entry are. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../../src/core/heads.ts";
-import { type CallReads, type CallResult, gradeAt, resultHeader } from "../../../src/state/calls/callResult.ts";
+import { type CallReads, type CallResult, gradeAt } from "../../../src/state/calls/callResult.ts";
 import { CallTable, type CallTableOptions, type Refusal } from "../../../src/state/calls/callTable.ts";
-import type { StoredAnswer } from "../../../src/state/calls/storedAnswers.ts";
+import { formatStoredCall, parseStoredCall, type StoredCall } from "../../../src/state/calls/storedCall.ts";
 import { UsedValues } from "../../../src/state/store/usedValues.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { hashOf } from "../../support/builders/heads.ts";
@@ -39,7 +39,6 @@ const answerAt = (number: number, change: Partial<CallResult> = {}): CallResult 
   ...{ body: new Uint8Array(1), block: block(number), reads: READS, header: HEADER, generation: 0, node: "node" },
   ...{ isRepeatable: true, ...change },
 });
-const headsOf = (miner = "0xfe") => ({ header: () => ({ miner, gasLimit: "0x1" }) });
 
 /** Stores answers as if they were learned. */
 const learn = (table: CallTable, answers: Readonly<Record<string, CallResult>>): void => {
@@ -50,17 +49,6 @@ const learn = (table: CallTable, answers: Readonly<Record<string, CallResult>>):
   }
 };
 
-test("an answer of a snapshot is not proven, although it was", () => {
-  const table = createTable();
-  const values = { isProvenSince: () => true, isWrittenSince: () => false };
-  const answer = answerAt(3, { grade: "proven" });
-  assert.equal(gradeAt(answer, block(4), values), "proven");
-  table.restore({ key: "call", method: "eth_call", answer, isValid: true }, block(4), HEADER);
-  const restored = table.get("call")?.answer;
-  assert.ok(restored !== undefined);
-  assert.equal(gradeAt(restored, block(4), values), "checked");
-});
-
 test("a proven answer stays proven up to the first block whose write set is not", () => {
   const values = { isProvenSince: (_: BlockId, at: BlockId) => at.number < 5n, isWrittenSince: () => false };
   const answer = answerAt(3, { grade: "proven" });
@@ -68,52 +56,49 @@ test("a proven answer stays proven up to the first block whose write set is not"
   assert.equal(gradeAt(answer, block(5), values), "checked");
 });
 
-test("stored answers are those that hold at the block, and those that can be executed again", () => {
-  const table = createTable({}, [5]);
+const STORED: StoredCall = { key: '["eth_call",[{"to":"0xa"}]]', method: "eth_call", node: "node", reads: READS };
+
+test("calls that can be executed again are stored, and no result is", () => {
+  const table = createTable();
   learn(table, {
-    old: answerAt(3),
-    oldOnce: answerAt(3, { isRepeatable: false }),
-    valid: answerAt(6, { isRepeatable: false }),
-    newer: answerAt(9),
+    [STORED.key]: answerAt(3),
+    once: answerAt(3, { isRepeatable: false }),
     dropped: answerAt(6, { generation: 1 }),
   });
-  const stored = [...table.answersAt(block(8), headsOf())].filter((answer) => answer !== undefined);
   assert.deepEqual(
-    stored.map(({ key, isValid }) => [key, isValid]),
-    [
-      ["valid", true],
-      ["old", false],
-    ],
+    [...table.calls()].filter((call) => call !== undefined),
+    [STORED],
   );
 });
 
-test("a restored answer holds at the block of the values, if it was valid and its header says the same", () => {
-  const stored = { key: "call", method: "eth_call", answer: answerAt(6), isValid: true } as const;
-  const restoredAt = (
-    change: Partial<StoredAnswer>,
-    miner = "0xfe",
-    header = resultHeader(headsOf(miner).header()),
-  ) => {
-    const table = createTable({ follower: { generation: 7 } });
-    table.restore({ ...stored, ...change }, block(8), header);
-    return table.get("call")?.answer;
-  };
-  const restored = { generation: 7, grade: "checked" as const };
-  assert.deepEqual(restoredAt({}), answerAt(8, restored));
-  assert.deepEqual(restoredAt({ isValid: false }), answerAt(6, restored));
-  const reads = { ...READS, addresses: new Set(["0xa", "0xfe"] as const) };
-  assert.equal(restoredAt({ answer: answerAt(6, { reads }) }, "0xff")?.block.number, 6n);
-  // The block is not canonical any more.
-  const orphaned = createTable();
-  orphaned.restore(stored, block(8), undefined);
-  assert.equal(orphaned.get("call")?.answer?.block.number, 6n);
+test("a restored call has no answer for any block, and does not replace one that was learned", () => {
+  const table = createTable({ follower: { generation: 7 } });
+  table.restore(STORED);
+  const entry = table.get(STORED.key) ?? assert.fail();
+  assert.equal(entry.answer?.generation, 7);
+  assert.equal(entry.answer.isRepeatable, true);
+  const other = createTable();
+  learn(other, { [STORED.key]: answerAt(9) });
+  other.restore(STORED);
+  assert.equal(other.get(STORED.key)?.answer?.block.number, 9n);
 });
 
-test("a restored answer does not replace one that was learned since", () => {
-  const table = createTable();
-  learn(table, { call: answerAt(9) });
-  table.restore({ key: "call", method: "eth_call", answer: answerAt(6), isValid: true }, block(8), HEADER);
-  assert.equal(table.get("call")?.answer?.block.number, 9n);
+test("a call is parsed as it was formatted, and other bytes are none", () => {
+  const address = `0x${"0a".repeat(20)}` as const;
+  const keys = [
+    { field: "balance", address, slot: undefined },
+    { field: "slot", address, slot: hashOf(1) },
+  ] as const;
+  const reads: CallReads = {
+    keys,
+    emptiness: [address],
+    addresses: new Set([address]),
+    blockOpcodes: new Set(["NUMBER"]),
+  };
+  const call = { ...STORED, reads };
+  assert.deepEqual(parseStoredCall(formatStoredCall(call)), call);
+  assert.equal(parseStoredCall(formatStoredCall({ ...call, key: "eth_call" })), undefined);
+  assert.equal(parseStoredCall(new TextEncoder().encode("{}")), undefined);
 });
 
 test("clearing the answers is reported once, when they are gone", () => {

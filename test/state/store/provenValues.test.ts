@@ -104,12 +104,12 @@ test("a restored value is known and not proven", () => {
   const values = begin();
   values.add(BALANCE, block(0), ONE, "proven");
   const bytes = Buffer.alloc(52);
-  const [listed] = [...values.valuesAt(block(0))].flatMap((each) => each ?? []);
+  const [listed] = [...values.takeChanges(block(0), true)].flatMap((each) => each ?? []);
   assert.ok(listed !== undefined);
   const place = { bytes, address: 0, slot: undefined, value: 20 };
   values.copyTo(listed, place);
   const restored = begin();
-  assert.equal(restored.restore({ field: "balance", place }, block(0)), true);
+  assert.equal(restored.restore("balance", place, block(0)), true);
   assert.equal(restored.get(BALANCE, block(0)), ONE);
   assert.equal(isProven(restored, BALANCE, block(0)), false);
 });

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { ChainSnapshot, type RestorableState } from "../../src/app/chainSnapshot.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
+import { type RestorableState, type SavedState, StateRows } from "../../src/state/rows/stateRows.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
@@ -14,7 +14,7 @@ import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
-import { changeSnapshot } from "../support/state/changedSnapshot.ts";
+import { changeRows } from "../support/state/changedRows.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -23,7 +23,7 @@ const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
 const [ALICE, BOB] = [addressOf(0), addressOf(1)];
 /** More blocks than the ring has after a start. */
 const MISSED = 100;
-/** Not among the accounts: no value of it is in a snapshot. */
+/** Not among the accounts: no value of it is stored. */
 const UNREAD = addressOf(ACCOUNTS.length);
 /** One answer of a hundred is compared with the node. Above that share, none is. */
 const NOT_COMPARED = 0.5;
@@ -38,7 +38,7 @@ interface RigOptions {
 /** Creates a chain, its node, and a data folder that outlives the services. */
 const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = false }: RigOptions = {}) => {
   t.mock.method(Math, "random", () => share);
-  const parent = await mkdtemp(join(tmpdir(), "forebay-snapshot-"));
+  const parent = await mkdtemp(join(tmpdir(), "forebay-rows-"));
   t.after(() => rm(parent, { recursive: true, force: true }));
   const folder = join(parent, "data");
   const written = new WrittenChain(hasTraces ? "prague" : "amsterdam");
@@ -137,8 +137,8 @@ test("a process is ready when its known state is restored, and the blocks since 
   await before.close();
   written.mine([[BOB, 2n]]);
   const restoring = Promise.withResolvers<void>();
-  const { restore } = ChainSnapshot.prototype;
-  t.mock.method(ChainSnapshot.prototype, "restore", async function (this: ChainSnapshot, state: RestorableState) {
+  const { restore } = StateRows.prototype;
+  t.mock.method(StateRows.prototype, "restore", async function (this: StateRows, state: RestorableState) {
     await restoring.promise;
     return restore.call(this, state);
   });
@@ -151,8 +151,8 @@ test("a process is ready when its known state is restored, and the blocks since 
   assert.equal(await missesOf(after), 0);
 });
 
-test("a restart on another branch begins at the newest block that is still canonical", async (t) => {
-  const { written, start, learn } = await createRig(t);
+test("a restart on another branch restores codes alone", async (t) => {
+  const { written, start, learn, asked } = await createRig(t);
   const before = await start();
   await learn(before);
   written.mine([[BOB, 2n]]);
@@ -162,11 +162,39 @@ test("a restart on another branch begins at the newest block that is still canon
   written.chain.rewind(1);
   written.mine([[ALICE, 3n]]);
   written.mine();
+  const calls = asked();
+  const after = await start();
+  assert.deepEqual(await balances(after), ["0x3", ...Array.from({ length: 7 }, () => "0x1")]);
+  assert.ok(asked() - calls >= ACCOUNTS.length);
+});
+
+test("a later save has what changed, and a restart the newest of each value", async (t) => {
+  const { written, folder, start, follow, learn } = await createRig(t);
+  const saved: StateRows[] = [];
+  const { begin } = StateRows.prototype;
+  t.mock.method(StateRows.prototype, "begin", function (this: StateRows, state: SavedState) {
+    saved.push(this);
+    begin.call(this, state);
+  });
+  const before = await start();
+  await learn(before);
+  const save = () => Promise.all(saved.map((rows) => rows.save()));
+  await save();
+  written.mine([[BOB, 2n]]);
+  await follow(before);
+  // It waits for the write set.
+  assert.equal((await balance(before, BOB)).body.result, "0x2");
+  await save();
+  await before.close();
+  const database = new DatabaseSync(join(folder, "forebay.db"));
+  const sizes = database.prepare("SELECT length(rows) AS bytes FROM state_rows ORDER BY number").all();
+  database.close();
+  assert.equal(sizes.length, 2);
+  assert.ok(Number(sizes[1]?.bytes) < Number(sizes[0]?.bytes) / 2, JSON.stringify(sizes));
   const after = await start();
   await until(() => isFollowing(after), "the state is followed");
-  assert.deepEqual(await balances(after), ["0x3", ...Array.from({ length: 7 }, () => "0x1")]);
-  // The value of the other branch is not known at the ancestor.
-  assert.equal(await missesOf(after), 1);
+  assert.deepEqual(await balances(after), ["0x1", "0x2", ...Array.from({ length: 6 }, () => "0x1")]);
+  assert.equal(await missesOf(after), 0);
 });
 
 test("with Redis, the data folder holds known state, and no entries", async (t) => {
@@ -187,7 +215,7 @@ for (const [what, readsBefore] of [
   ["that follows nothing yet", 0],
   ["that follows state itself", 4],
 ] as const) {
-  test(`a process ${what} takes over the snapshot with the folder`, async (t) => {
+  test(`a process ${what} takes over the known state with the folder`, async (t) => {
     const { written, start, follow, learn } = await createRig(t);
     const before = await start();
     await learn(before);
@@ -215,16 +243,15 @@ for (const [what, readsBefore] of [
 
 /** Changes a stored balance. */
 const plant = (folder: string, address: Address): void =>
-  changeSnapshot(folder, (bytes, number) => {
+  changeRows(folder, (bytes) => {
     const at = bytes.indexOf(Buffer.from(address.slice(2), "hex"));
-    const isChanged = at > 0 && number !== 0;
-    if (isChanged) {
+    if (at > 0) {
       bytes.writeUInt8(7, at + 51);
     }
-    return isChanged;
+    return at > 0;
   });
 
-test("a wrong value in a snapshot is found before it answers, and ends all restored values and the snapshot", async (t) => {
+test("a wrong value in the data folder is found before it answers, and ends all restored values", async (t) => {
   const { written, folder, start, follow, learn } = await createRig(t);
   const before = await start();
   await learn(before);
@@ -250,13 +277,13 @@ for (const [what, change] of [
     "damaged",
     (folder: string) => {
       const database = new DatabaseSync(join(folder, "forebay.db"));
-      database.exec("UPDATE chunks SET value = substr(value, 1, length(value) - 3) || x'303030'");
+      database.exec("UPDATE state_rows SET rows = substr(rows, 1, length(rows) - 3) || x'303030'");
       database.close();
     },
   ],
   ["removed", (folder: string) => rm(folder, { recursive: true })],
 ] as const) {
-  test(`with a snapshot that is ${what}, values are learned again`, async (t) => {
+  test(`with rows that are ${what}, values are learned again`, async (t) => {
     const { folder, start, learn, asked } = await createRig(t);
     const before = await start();
     await learn(before);

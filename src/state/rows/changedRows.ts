@@ -1,0 +1,186 @@
+import type { BlockId } from "../../core/heads.ts";
+import { formatStoredCall, parseStoredCall, type StoredCall } from "../calls/storedCall.ts";
+import { runSliced } from "../runSliced.ts";
+import { keyName } from "../stateKey.ts";
+import { keyAt } from "../store/keyEncoder.ts";
+import type { ChangedValue, ValueStore } from "../store/valueStore.ts";
+import { ZERO_VALUE } from "../store/writtenValues.ts";
+import { DamagedRows, placeIn, type Row, RowWriter, readRows } from "./packedRows.ts";
+
+/** Codes and calls that have a row. They never change. */
+export interface WrittenRows {
+  /** Hashes of codes. */
+  readonly codes: Set<string>;
+  /** Texts of calls. */
+  readonly calls: Set<string>;
+}
+
+interface PackedState {
+  readonly values: ValueStore;
+  calls(): Iterator<StoredCall | undefined>;
+}
+
+interface PackOptions {
+  /** The block of the rows to which these are added. Undefined: all rows are written. */
+  readonly since: BlockId | undefined;
+  readonly written: WrittenRows;
+  /** If all rows are written, values that do not fit get a row when they change. */
+  readonly maxBytes: number;
+}
+
+/** Packs what changed into blocks of rows, in slices, at a readable block. Write sets of later blocks may be applied meanwhile. */
+export const packRows = async function* (
+  { values, calls }: PackedState,
+  block: BlockId,
+  { since, written, maxBytes }: PackOptions,
+): AsyncGenerator<Uint8Array, void> {
+  let left = since === undefined ? maxBytes : Number.POSITIVE_INFINITY;
+  const packed = async function* (fill: (writer: RowWriter) => Generator<void, boolean>) {
+    for (let isLast = false; !isLast; ) {
+      const writer = new RowWriter();
+      isLast = await runSliced(fill(writer));
+      const rows = writer.finish();
+      if (!writer.isEmpty && left > rows.length) {
+        left -= rows.length;
+        yield rows;
+      }
+    }
+  };
+  if (since !== undefined) {
+    // They end older rows, not those of the same save, which come later.
+    const cleared = values.clearedSince(since, block);
+    yield* packed((writer) => fillValues(writer, cleared, values, []));
+  }
+  const codes: string[] = [];
+  const changes = values.takeChanges(block, since === undefined);
+  yield* packed((writer) => fillValues(writer, changes, values, codes));
+  const hashes = codes.values();
+  yield* packed((writer) => fillCodes(writer, hashes, values, written));
+  const listed = calls();
+  yield* packed((writer) => fillCalls(writer, listed, written));
+};
+
+/** Adds values until the block of rows is full. Returns whether no value is left. */
+const fillValues = function* (
+  writer: RowWriter,
+  listed: Iterator<ChangedValue | undefined>,
+  values: ValueStore,
+  codes: string[],
+): Generator<void, boolean> {
+  while (!writer.isFull) {
+    const next = listed.next();
+    if (next.done === true) {
+      return true;
+    }
+    if (next.value !== undefined) {
+      const { field, isKnown } = next.value;
+      values.copyTo(next.value, writer.addValue(field, !isKnown));
+      if (field === "code" && isKnown) {
+        codes.push(values.valueOf(next.value));
+      }
+    }
+    yield;
+  }
+  return false;
+};
+
+const fillCodes = function* (
+  writer: RowWriter,
+  hashes: Iterator<string>,
+  values: ValueStore,
+  written: WrittenRows,
+): Generator<void, boolean> {
+  while (!writer.isFull) {
+    const next = hashes.next();
+    if (next.done === true) {
+      return true;
+    }
+    const code = next.value === ZERO_VALUE || written.codes.has(next.value) ? undefined : values.code(next.value);
+    if (code !== undefined) {
+      writer.addBytes("bytes", code);
+      written.codes.add(next.value);
+    }
+    yield;
+  }
+  return false;
+};
+
+const fillCalls = function* (
+  writer: RowWriter,
+  listed: Iterator<StoredCall | undefined>,
+  written: WrittenRows,
+): Generator<void, boolean> {
+  while (!writer.isFull) {
+    const next = listed.next();
+    if (next.done === true) {
+      return true;
+    }
+    if (next.value !== undefined && !written.calls.has(next.value.key)) {
+      writer.addBytes("call", formatStoredCall(next.value));
+      written.calls.add(next.value.key);
+      yield* next.value.reads.keys.map(() => undefined);
+    }
+    yield;
+  }
+  return false;
+};
+
+/** Adds the rows of a chain to its values, the newest block of rows first: older rows of a key do not count. */
+export class RowsReader {
+  readonly written: WrittenRows = { codes: new Set(), calls: new Set() };
+  readonly calls: StoredCall[] = [];
+  readonly #values: ValueStore;
+  readonly #block: BlockId | undefined;
+  /** Names of keys and addresses whose older rows do not count. */
+  readonly #ended = new Set<string>();
+  #count = 0;
+
+  /** `block`: at which values are known. Undefined: only codes are restored. */
+  constructor(values: ValueStore, block: BlockId | undefined) {
+    this.#values = values;
+    this.#block = block;
+  }
+
+  get counts() {
+    return { values: this.#count, codes: this.written.codes.size, calls: this.calls.length };
+  }
+
+  /** Adds a block of rows, one a step. Throws DamagedRows if it is missing or damaged. */
+  *read(rows: Uint8Array | undefined): Generator<void, void> {
+    if (rows === undefined) {
+      throw new DamagedRows("a block of rows is missing");
+    }
+    for (const row of readRows(rows)) {
+      this.#add(row);
+      yield;
+    }
+  }
+
+  #add({ kind, isEnded, content }: Row): void {
+    if (kind === "bytes") {
+      // Its hash is computed: it names the code.
+      this.written.codes.add(this.#values.storeCode(content));
+    } else if (this.#block === undefined) {
+      return;
+    } else if (kind === "call") {
+      const call = parseStoredCall(content);
+      if (call !== undefined && !this.written.calls.has(call.key)) {
+        this.written.calls.add(call.key);
+        this.calls.push(call);
+      }
+    } else if (kind === "storage") {
+      this.#ended.add(addressIn(content));
+    } else if (isEnded) {
+      this.#ended.add(keyName(keyAt(kind, placeIn(content))));
+    } else if (!this.#hasEnded(kind, content) && this.#values.restore(kind, placeIn(content), this.#block)) {
+      this.#count++;
+    }
+  }
+
+  #hasEnded(kind: Exclude<Row["kind"], "bytes" | "call" | "storage">, content: Buffer): boolean {
+    const isCleared = kind === "slot" && this.#ended.has(addressIn(content));
+    return this.#ended.size > 0 && (isCleared || this.#ended.has(keyName(keyAt(kind, placeIn(content)))));
+  }
+}
+
+const addressIn = (content: Buffer): string => keyAt("balance", placeIn(content)).address;
