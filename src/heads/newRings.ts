@@ -77,7 +77,12 @@ const readEvidence = async (
   signal: AbortSignal,
 ): Promise<HeadEvidence> => {
   const middle = (latest.number + head.block.number) / 2n;
-  const [served, between] = await readBlocks(node, [latest.number, middle], headScope(signal));
+  const blocks = await readBlocks(node, [latest.number, middle], headScope(signal));
+  const [served, between] = blocks.map((block) => {
+    // A node may state by an error that it does not have a block.
+    const isAbsent = block instanceof NodeError && block.kind === "missingData";
+    return isAbsent ? undefined : block;
+  });
   if (served instanceof NodeError) {
     throw served;
   }
@@ -109,8 +114,11 @@ export interface NewRingsOptions {
 const FIRST_HEADS_MS = 2_000;
 /** While one of three origins is alone, its head is not served for this time. The block time is not known yet. */
 const FIRST_LONE_MS = loneWaitMs(0);
-/** The search for a block that enough origins have is repeated ever more seldom. */
-const SEARCHES = { failures: 1, openMs: 1_000, maxOpenMs: 10_000 };
+/**
+ * The search for a block that enough origins have is repeated ever more seldom. While a chain is idle, a node gets up to 50 requests a
+ * minute in total: a search has 5.
+ */
+const SEARCHES = { failures: 1, openMs: 1_000, maxOpenMs: 30_000 };
 /** A block of this age is the newest one of a chain. An origin that synchronises has older ones. */
 const FRESH_SECONDS = 30;
 const FRESH_BLOCKS = 3;
@@ -118,8 +126,6 @@ const FRESH_BLOCKS = 3;
 const MAX_PATH_BLOCKS = 300n;
 /** A node that does not answer holds the served head for this time: the head would go back for one failed request. */
 const UNANSWERED_MS = 60_000;
-/** A sole origin below the ring synchronises, unless the ring is as young as this: then its first head may have been wrong. */
-const YOUNG_RING_MS = 60_000;
 
 /** Rule 7. Serves a head that enough origins have although it does not link to a ring. The first ring or a new one begins with it. */
 export class NewRings {
@@ -128,8 +134,6 @@ export class NewRings {
   readonly #searches: BackOff;
   /** Time of the first head. */
   #firstMs: number | undefined;
-  /** Time when the ring began. */
-  #beganMs = Number.NEGATIVE_INFINITY;
   /** That of the options, at the last search. */
   #lostSinceMs: number | undefined;
   /** Time since which a node has not answered whether a lower head is an ancestor of the served one. */
@@ -163,7 +167,6 @@ export class NewRings {
     const agreed = await findAgreedHead(heads, required, late.signal);
     late.abort();
     const first = agreed ?? heads[0];
-    this.#beganMs = clock.nowMs();
     const isAgreed = agreed !== undefined && required > 1;
     return first !== undefined && serve({ blocks: [first.head], joined: false, isAgreed }, undefined);
   }
@@ -204,7 +207,7 @@ export class NewRings {
   }
 
   async #search(ring: BlockRing): Promise<boolean> {
-    const { canonical, identity, clock, signal, serve } = this.#options;
+    const { canonical, identity, signal, serve } = this.#options;
     const { heads } = this.#origins.detached(ring);
     const required = this.#required(ring);
     const agreed = required === undefined ? undefined : await findAgreedHead(heads, required, signal);
@@ -222,7 +225,6 @@ export class NewRings {
     if (isOther || !isServed || canonical.ring !== ring || this.#required(ring) !== required) {
       return false;
     }
-    this.#beganMs = clock.nowMs();
     return serve({ blocks: [agreed.head], joined: false, isAgreed: required > 1, genesis }, ring);
   }
 
@@ -236,7 +238,8 @@ export class NewRings {
     const nowMs = clock.nowMs();
     const isLost = nowMs - (lostSinceMs() ?? nowMs) >= LOST_MS;
     const isSole = this.#origins.detached(ring).voters === 1;
-    return isLost && (!isSole || number > ring.oldest || nowMs - this.#beganMs < YOUNG_RING_MS);
+    // A sole origin below the ring lags. A ring of one block may be an invented head.
+    return isLost && (!isSole || number > ring.oldest || ring.length === 1);
   }
 
   /** Whether a block is an ancestor of the ring: its nodes lag. */

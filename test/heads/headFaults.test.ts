@@ -39,6 +39,9 @@ test("the served chain follows a reorganisation at the same height, to a shorter
   ] as const) {
     setup.chain.reorg(depth, count);
     await setup.heads.refresh();
+    // One origin alone may have a machine on a replaced branch.
+    await mineFor(setup, 2_500, 100_000, () => setup.heads.markActive());
+    await setup.heads.refresh();
     assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash, `${depth} replaced by ${count}`);
   }
   const other = createFakeChain({ seed: "other", height: 7 });
@@ -72,6 +75,8 @@ test("a node that lags, restarts, or reports height 0 does not move the head bac
   await setup.heads.refresh();
   assert.equal(setup.heads.current()?.latest, latest);
   setup.chain.mine();
+  await setup.heads.refresh();
+  await mineFor(setup, 2_500, 100_000, () => setup.heads.markActive());
   await setup.heads.refresh();
   assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
   assert.equal(setup.changes.filter(({ from }) => from.length > 0).length, 1);
@@ -108,15 +113,13 @@ test("a head far ahead is dropped once its node does not have it, and the node's
   }
 });
 
-test("a wrong first head is dropped", async (t) => {
-  for (const nodes of [1, 2]) {
-    const wrong = createFakeChain({ seed: "other", height: 5_000 });
-    const setup = await trackHeads(t, { height: 30, nodes, firstChain: wrong });
-    setup.node.chain = setup.chain;
-    await mineFor(setup, 6_000, 2_000, () => setup.heads.markActive());
-    await setup.heads.refresh();
-    assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash, `${nodes} nodes`);
-  }
+test("a wrong first head of one of two origins is dropped", async (t) => {
+  const wrong = createFakeChain({ seed: "other", height: 5_000 });
+  const setup = await trackHeads(t, { height: 30, nodes: 2, firstChain: wrong });
+  setup.node.chain = setup.chain;
+  await mineFor(setup, 6_000, 2_000, () => setup.heads.markActive());
+  await setup.heads.refresh();
+  assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
 });
 
 test("a head that its node does not have is dropped if another node's head is below it", async (t) => {
