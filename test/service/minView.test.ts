@@ -84,7 +84,10 @@ test("a replica whose flashblocks are ahead of its head does not replace one wit
   const { body } = await rpc(url, "eth_getBlockByNumber", ["pending", false]);
   const { number, timestamp } = chain.latest;
   const parentHash = Reflect.get(Object(body.result), "hash") as `0x${string}`;
-  feeds[0].send(wireMessage(0, { number: number + 2n, parentHash, timestamp: timestamp + 24n }));
+  const next = { number: number + 2n, parentHash, timestamp: timestamp + 24n };
+  // It names the message before it, so that this block is complete.
+  const metadata = { block_number: Number(next.number), prev_flashblock_id: `${number + 1n}-0` };
+  feeds[0].send(wireMessage(0, { ...next, metadata }));
   await until(async () => (await viewOf(url)) === "102-1-100-sealed", "the view has a flashblock of the block above");
   assert.deepEqual(dataOf(await askFor(url, "102-0")), { view: "102-1-100-sealed" });
   assert.equal((await askFor(url, "102-1-100-sealed")).body.error, undefined);
