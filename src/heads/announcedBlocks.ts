@@ -24,6 +24,10 @@ export const hashAt = ({ base, blocks }: NodeChain, number: bigint, ring: BlockR
       ? ring.at(number)?.hash
       : undefined;
 
+/** Whether a node's chain has a block. */
+export const isOnChain = (chain: NodeChain, { number, hash }: BlockId, ring: BlockRing): boolean =>
+  hashAt(chain, number, ring) === hash;
+
 /** Returns a ring's block with its header; nothing if the ring does not have it. */
 export const sealedBlocksOf = (ring: BlockRing, number: bigint): SealedBlock[] => {
   const block = ring.at(number);

@@ -17,7 +17,7 @@ export interface ChainPath {
 /** Reads linked blocks in descending order. The block at `to` must have the hash `top`. */
 export type ReadLinked = (range: { from: bigint; to: bigint }, top: Hash) => Promise<readonly SealedBlock[]>;
 
-/** If a head is further above the ring, the ring is replaced. With 200 ms blocks, these are more than the 5 minutes of a filter. */
+/** Rule 6. If a head is further above the ring, the ring is replaced. With 200 ms blocks, these are more than the 5 minutes of a filter. */
 export const MAX_GAP_BLOCKS = 2048n;
 const MAX_STEP_BLOCKS = 256n;
 const FIRST_STEP_BLOCKS = 8n;

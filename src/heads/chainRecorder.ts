@@ -23,7 +23,7 @@ export class ChainRecorder {
     return this.#announced.seenMs(hash);
   }
 
-  /** Rule 6. Links a node's head to the ring: by announced blocks, or by blocks that are read from the node. Returns false if it does not link. */
+  /** Rule 6. Links a node's head to the ring: by announced blocks, or by blocks read from it. Returns false if it does not link. */
   async record(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
     const { canonical } = this.#options;
     const { ring } = canonical;

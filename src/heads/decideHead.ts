@@ -1,5 +1,6 @@
+import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import { hashAt, headOf, type NodeChain } from "./announcedBlocks.ts";
+import { hashAt, headOf, isOnChain, type NodeChain } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 
 /** `auto`: a majority of the origins with a vote. A number: that many of them, or all if there are fewer. */
@@ -73,12 +74,13 @@ const SILENT_BLOCKS = 3;
 /** Blocks that an origin may be behind the others. */
 const LAG_BLOCKS = 2;
 
-/** Returns how many of `voters` origins must have a block. */
+/** Rule 1. Returns how many of `voters` origins must have a block. */
 export const requiredOrigins = (agree: Agree, voters: number): number =>
   Math.max(1, agree === "auto" ? Math.floor(voters / 2) + 1 : Math.min(agree, voters));
 
-const has = ({ chains }: Voter, { number, hash }: { number: bigint; hash: Hash }, ring: BlockRing): boolean =>
-  chains.some((chain) => hashAt(chain, number, ring) === hash);
+/** Rule 1. An origin has a block if one of its nodes has it. */
+const has = ({ chains }: Voter, block: BlockId, ring: BlockRing): boolean =>
+  chains.some((chain) => isOnChain(chain, block, ring));
 
 /** Whether a voter has the newest block of the ring, which is the served head. */
 export const isHeld = (voters: readonly Voter[], ring: BlockRing): boolean =>
@@ -134,11 +136,11 @@ interface WaitTimes {
   readonly loneMs: number;
 }
 
-/** Returns the time after which an origin that lacks the next block loses its vote. */
+/** Rule 3. Returns the time after which an origin that lacks the next block loses its vote. */
 export const lagWaitMs = (blockTimeMs: number): number =>
   Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS);
 
-/** Returns the time for which two others are awaited before one origin alone decides. */
+/** Rule 2. Returns the time for which two others are awaited before one origin alone decides. */
 export const loneWaitMs = (blockTimeMs: number): number => Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS);
 
 const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
@@ -155,7 +157,7 @@ const behindSinceMs = (voter: Voter, { voters, ring, seenMs }: HeadVotes): numbe
   return Math.min(...lacking.map(({ block }) => seenMs(block.hash)).filter((atMs) => atMs >= voter.newHeadMs));
 };
 
-/** Rule 2. Returns the voter that decides a contradiction: one that continues the served head, if there is one; of several the preferred one. */
+/** Rule 2. The voter that decides a contradiction: one that continues the served head; if several or none do, the preferred one. */
 const deciderOf = (voters: readonly Voter[], ring: BlockRing): Voter | undefined => {
   const continuing = voters.filter((voter) => has(voter, ring.latest, ring));
   return [...(continuing.length > 0 ? continuing : voters)].sort((a, b) => a.rank - b.rank)[0];
@@ -170,13 +172,14 @@ interface Ballot {
   readonly sinceMs: number;
 }
 
-/** Returns the time when a voter has had no new head for SILENT_BLOCKS, and another origin has gone on for `waitMs`. */
+/** Rule 2. Returns the time when a voter has had no new head for SILENT_BLOCKS, and another origin has gone on for `waitMs`. */
 const silentAtMs = (voter: Voter, waitMs: number, votes: HeadVotes): number =>
   Math.max(voter.newHeadMs + waitTimes(votes).silenceMs, behindSinceMs(voter, votes) + waitMs);
 
 /**
- * Rules 2 and 3. Whether a voter is awaited for `loneMs`, else for `lagMs`. With three or more origins, it is unless two others have a block that it lacks, and
- * more origins have no other block there. One alone may have invented its block while the chain paused.
+ * Rules 2 and 3. Whether a voter is awaited for `loneMs`, else for `lagMs`. With three or more origins, it is unless two others have a
+ * block that it lacks, and more origins have no other block there. One alone may have invented its block while the chain paused.
+ * Rule 4. Origins without a vote count here.
  */
 const isAwaited = (voter: Voter, { groups }: Ballot, { connected }: HeadVotes): boolean => {
   const [most, second] = groups.toSorted((a, b) => b.length - a.length);
@@ -248,7 +251,7 @@ const decideAbove = (votes: HeadVotes, required: number, blocks: Groups): NextSt
 };
 
 /**
- * Decides while only branches without the agreed block have blocks above it. They contradict the voters that have it. Those keep
+ * Rule 2. Decides while only branches without the agreed block have blocks above it. They contradict the voters that have it. Those keep
  * their votes unless they stand still while such a branch goes on: the agreed block may be one that they cannot leave.
  */
 const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
@@ -271,11 +274,7 @@ const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
 const decideNext = (votes: HeadVotes, required: number, agreed: AgreedBlock | undefined): NextStep => {
   const { ring } = votes;
   const number = agreed?.number ?? ring.oldest - 1n;
-  const children = groupsAt(
-    number + 1n,
-    votes,
-    (chain) => agreed === undefined || hashAt(chain, number, ring) === agreed.hash,
-  );
+  const children = groupsAt(number + 1n, votes, (chain) => agreed === undefined || isOnChain(chain, agreed, ring));
   if (children.size > 0) {
     return decideAbove(votes, required, children);
   }

@@ -14,7 +14,7 @@ export interface FinalityFollowerOptions extends Background {
   readonly clock: Clock;
   readonly blockTimeMs: () => number;
   readonly finality: Finality;
-  /** One node of each origin with a vote, and the number of them that must report a block as safe or final. */
+  /** One node of each origin that can be connected to, and the number of them that must report a block as safe or final. */
   readonly reporters: () => { readonly nodes: readonly UpstreamNode[]; readonly required: number };
   readonly reporter: Pick<HeadReporter, "onTagFault">;
 }

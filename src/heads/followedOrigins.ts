@@ -3,7 +3,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { hashAt, headOf, type NodeChain, rejoin } from "./announcedBlocks.ts";
+import { hashAt, headOf, isOnChain, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { isHeld, UNCONNECTED_MS, type Voter } from "./decideHead.ts";
 import type { HeadReporter } from "./headReporter.ts";
@@ -93,12 +93,12 @@ export class FollowedOrigins {
   }
 
   /** Whether a head is one that the node left behind: a machine of the node lags behind another one. */
-  isOlderHead(node: UpstreamNode, { number, hash }: BlockId, ring: BlockRing): boolean {
+  isOlderHead(node: UpstreamNode, head: BlockId, ring: BlockRing): boolean {
     const { chain, confirmedMs = 0 } = this.#heads.get(node) ?? {};
     return (
       chain !== undefined &&
-      number < headOf(chain).number &&
-      hashAt(chain, number, ring) === hash &&
+      head.number < headOf(chain).number &&
+      isOnChain(chain, head, ring) &&
       this.#options.clock.nowMs() - confirmedMs < MACHINES_DIFFER_MS
     );
   }
@@ -159,7 +159,7 @@ export class FollowedOrigins {
     }
   }
 
-  /** Ends the exclusion of a node if no other one can be connected to. Returns whether the heads of the node do not count. */
+  /** Rule 8. Ends the exclusion of a node if no other one can be connected to. Returns whether the heads of the node do not count. */
   isIgnored(node: UpstreamNode): boolean {
     const followed = this.#heads.get(node);
     if (followed?.excluded !== undefined && !this.#voting().some((other) => other.node.isConnectable)) {
@@ -169,12 +169,12 @@ export class FollowedOrigins {
     return followed?.excluded !== undefined;
   }
 
-  /** Takes the vote of an origin until it has a later served head. */
+  /** Rule 3. Takes the vote of an origin until it has a later served head. */
   setLagging(origin: string, { latest }: BlockRing): void {
     this.#lagging.set(origin, { sinceMs: this.#options.clock.nowMs(), served: latest.hash });
   }
 
-  /** Returns the origins with a vote. One that lags has its vote again with the served head, or, if no voter has that, with a voter's. */
+  /** Rule 3. Returns the origins with a vote. One that lags has it again with the served head, or, if no voter has that, with a voter's. */
   voters(ring: BlockRing): readonly Voter[] {
     const all = this.#all();
     const voting = all.filter((voter) => !this.#isLagging(voter, ring));
@@ -186,7 +186,7 @@ export class FollowedOrigins {
     return voters;
   }
 
-  /** Returns the origins to which connections can be opened, with or without a vote. */
+  /** Rule 4. Returns the origins to which connections can be opened, with or without a vote. */
   connected(): ReadonlySet<string> {
     const nodes = [...this.#heads.keys()].filter(
       ({ identity, isConnectable }) => identity.isIdentified && isConnectable,
@@ -194,7 +194,7 @@ export class FollowedOrigins {
     return new Set(nodes.map(({ origin }) => origin));
   }
 
-  /** Returns one node of each origin that can be connected to and whose head links to the ring, with or without a vote. */
+  /** Rule 9. Returns one node of each origin that can be connected to, with or without a vote, if its head links to the ring. */
   reporters(): readonly UpstreamNode[] {
     const linked = this.#voting().filter(
       ({ node, chain }) => node.isConnectable && !node.isResting && chain !== undefined,
@@ -262,8 +262,7 @@ export class FollowedOrigins {
       return false;
     }
     const { latest } = ring;
-    const hasServedHead =
-      latest.hash !== lost.served && chains.some((chain) => hashAt(chain, latest.number, ring) === latest.hash);
+    const hasServedHead = latest.hash !== lost.served && chains.some((chain) => isOnChain(chain, latest, ring));
     const isNew = newHeadMs > lost.sinceMs;
     const contradicts = chains.some(({ base, blocks }) => blocks.length > 0 && base.number < latest.number);
     const isAbove = chains.some((chain) => headOf(chain).number > latest.number);

@@ -1,6 +1,6 @@
 import type { SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { hashAt, headOf, type NodeChain } from "./announcedBlocks.ts";
+import { headOf, isOnChain } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 import { ChainRecorder } from "./chainRecorder.ts";
@@ -50,8 +50,15 @@ export class HeadAgreement {
   get source(): UpstreamNode | undefined {
     const { nodes, canonical } = this.#options;
     const { ring } = canonical;
-    const identified = ring === undefined ? [] : nodes.filter(({ identity }) => identity.isIdentified);
-    return identified.find((node) => hasServed(this.#origins.chainOf(node), ring)) ?? identified[0];
+    if (ring === undefined) {
+      return undefined;
+    }
+    const identified = nodes.filter(({ identity }) => identity.isIdentified);
+    const serving = identified.find((node) => {
+      const chain = this.#origins.chainOf(node);
+      return chain !== undefined && isOnChain(chain, ring.latest, ring);
+    });
+    return serving ?? identified[0];
   }
 
   /** One node of each origin that can be connected to, and how many of them must report a block as safe or final. */
@@ -189,15 +196,15 @@ export class HeadAgreement {
     return isServed;
   }
 
-  /** Serves the head of one of the origins that contradict each other. Returns whether it is new. */
+  /** Rule 2. Serves the head of one of the origins that contradict each other. Returns whether it is new. */
   #serveOne({ chains }: Voter, ring: BlockRing): boolean {
     const going = chains.filter(({ blocks }) => blocks.length > 0);
     const highest = going.toSorted((a, b) => Number(headOf(b).number - headOf(a).number));
-    const chain = highest.find((each) => hasServed(each, ring)) ?? highest[0];
+    const chain = highest.find((each) => isOnChain(each, ring.latest, ring)) ?? highest[0];
     return chain !== undefined && this.#serve({ blocks: chain.blocks, joined: true }, ring);
   }
 
-  /** Moves the served head back to a block of the ring. */
+  /** Rule 5. Moves the served head back to a block of the ring. */
   #serveBack({ number }: AgreedBlock, isAgreed: boolean, ring: BlockRing): boolean {
     const { canonical, reporter } = this.#options;
     reporter.onMovedBack(ring.latest);
@@ -281,7 +288,3 @@ export class HeadAgreement {
     }
   }
 }
-
-/** Whether a chain has the served head. */
-const hasServed = (chain: NodeChain | undefined, ring: BlockRing | undefined): boolean =>
-  chain !== undefined && ring !== undefined && hashAt(chain, ring.latest.number, ring) === ring.latest.hash;

@@ -228,7 +228,7 @@ export class NewRings {
     return serve({ blocks: [agreed.head], joined: false, isAgreed: required > 1, genesis }, ring);
   }
 
-  /** Whether one origin's word suffices: its chain goes on far above the served head, or the served head is lost. */
+  /** Rule 7. Whether one origin's word suffices: its chain goes on far above the served head, or the served head is lost. */
   #isShownAlone({ head }: OfferedHead, { hasServed, hasBlockBetween }: HeadEvidence, ring: BlockRing): boolean {
     const { clock, lostSinceMs } = this.#options;
     const { number } = head.block;
@@ -238,11 +238,11 @@ export class NewRings {
     const nowMs = clock.nowMs();
     const isLost = nowMs - (lostSinceMs() ?? nowMs) >= LOST_MS;
     const isSole = this.#origins.detached(ring).voters === 1;
-    // A sole origin below the ring lags. A ring of one block may be an invented head.
+    // Rule 5. A sole origin below the ring lags. A ring of one block may be an invented head.
     return isLost && (!isSole || number > ring.oldest || ring.length === 1);
   }
 
-  /** Whether a block is an ancestor of the ring: its nodes lag. */
+  /** Rule 5. Whether a block is an ancestor of the ring: its nodes lag. */
   async #isBehind(block: RingBlock, ring: BlockRing, heads: readonly OfferedHead[]): Promise<boolean> {
     const { signal, blockTimeMs } = this.#options;
     if (block.number >= ring.oldest) {
