@@ -56,11 +56,28 @@ const createHeadCount = ({ config: { name: chain }, shared }: ChainEndpointOptio
   };
 };
 
+/** Creates the function that accepts WebSockets. Each message is dispatched in the newest view. */
+const createUpgrade = (options: ChainEndpointOptions): NonNullable<Endpoint["upgrade"]> => {
+  const { views, shared, config, upstreams } = options;
+  return (request, socket, head, admitted) => {
+    const asked = readAsked(request.headers);
+    refuseFault(asked);
+    shared.webSockets.accept(
+      { request, asked, stream: socket, head, admitted, chain: config.name },
+      async (body, message) => {
+        upstreams.heads.markActive();
+        await upstreams.heads.catchingUp;
+        await views.untilKnown(message);
+        return dispatchIn(options, body, message, views.contextOf(message));
+      },
+    );
+  };
+};
+
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
   const { dispatch, passthrough, views } = options;
   const { heads } = options.upstreams;
-  const chain = options.config.name;
   const proofHeader = new ProofHeader();
   const texts = new PositionTexts();
   const countHead = createHeadCount(options);
@@ -104,19 +121,5 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     return begin(body, request);
   };
 
-  const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) => {
-    const asked = readAsked(request.headers);
-    refuseFault(asked);
-    options.shared.webSockets.accept(
-      { request, asked, stream: socket, head, admitted, chain },
-      async (body, message) => {
-        heads.markActive();
-        await heads.catchingUp;
-        await views.untilKnown(message);
-        return dispatchIn(options, body, message, views.contextOf(message));
-      },
-    );
-  };
-
-  return { chain, passthrough, handle, upgrade };
+  return { chain: options.config.name, passthrough, handle, upgrade: createUpgrade(options) };
 };

@@ -78,18 +78,29 @@ const createChainFilters = (
   });
 };
 
+/** The heads of a client with confirmations are that many blocks behind. */
+const createHeads = ({ upstreams: { heads }, views, behind: older }: MethodChainOptions): Chain["heads"] => {
+  const seenFrom = (newest: Heads, behind: Context["behind"]): Heads =>
+    behind === undefined ? newest : older.view(newest, behind.confirmations).heads;
+  const newestView = (behind: Context["behind"]): View => {
+    const view = views.view();
+    return behind === undefined ? view : older.view(view.heads, behind.confirmations);
+  };
+  return {
+    refresh: async ({ behind }) => seenFrom(await heads.refresh(), behind),
+    reach: (range, { behind }) => heads.reach(range)?.then(() => newestView(behind)),
+    get blockTimeMs() {
+      return heads.blockTimeMs;
+    },
+  };
+};
+
 /** Creates the dependencies of one chain's methods. */
 export const createMethodChain = (options: MethodChainOptions): Chain => {
   const { config, upstreams, pipeline, views, state } = options;
   const { maxBlocks, maxFilters: _, maxFilterBytes: __, ...logLimits } = config.logs;
   const logs = createLogs(options);
   const ownHashes = new OwnHashes();
-  const seenFrom = (heads: Heads, behind: Context["behind"]): Heads =>
-    behind === undefined ? heads : options.behind.view(heads, behind.confirmations).heads;
-  const newestView = (behind: Context["behind"]): View => {
-    const view = views.view();
-    return behind === undefined ? view : options.behind.view(view.heads, behind.confirmations);
-  };
   return {
     get chainId() {
       return upstreams.genesis.chainId;
@@ -113,13 +124,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get callCache() {
       return state.callCache;
     },
-    heads: {
-      refresh: async ({ behind }) => seenFrom(await upstreams.heads.refresh(), behind),
-      reach: (range, { behind }) => upstreams.heads.reach(range)?.then(() => newestView(behind)),
-      get blockTimeMs() {
-        return upstreams.heads.blockTimeMs;
-      },
-    },
+    heads: createHeads(options),
     logs,
     filters: createChainFilters(options, logs),
     get subscriptions() {
