@@ -309,8 +309,11 @@ export class ChainState {
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onApplied: (writeSet) => this.#readers?.audit.onApplied(writeSet),
-      onDropped: () => {
-        this.#rows?.drop();
+      onDropped: (reason) => {
+        // After other drops, the rows are right for their block, and the next save writes all again.
+        if (reason === "difference" || reason === "fault") {
+          this.#rows?.drop();
+        }
         this.#readers?.learner.onDropped();
       },
       onDifference: (difference) => this.#readers?.audit.onRead(difference),
