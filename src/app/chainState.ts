@@ -15,6 +15,7 @@ import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import { resultWithin } from "../state/writeSetWaits.ts";
+import type { DropReason } from "../telemetry/stateMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
@@ -33,6 +34,9 @@ const MIN_REQUESTS = 4;
 
 /** Requests that come before the newest write set is applied, and before their answers are computed again, may go to nodes. */
 const CATCH_UP_MS = 5_000;
+
+/** After other drops, stored rows are right for their block, and the next save writes all again. */
+const ROWS_END: ReadonlySet<DropReason> = new Set(["nodeChanged", "difference", "fault"]);
 
 const nowMs = (): number => performance.now();
 
@@ -310,8 +314,7 @@ export class ChainState {
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onApplied: (writeSet) => this.#readers?.audit.onApplied(writeSet),
       onDropped: (reason) => {
-        // After other drops, the rows are right for their block, and the next save writes all again.
-        if (reason === "difference" || reason === "fault") {
+        if (ROWS_END.has(reason)) {
           this.#rows?.drop();
         }
         this.#readers?.learner.onDropped();

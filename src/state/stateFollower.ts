@@ -126,6 +126,8 @@ export class StateFollower {
       this.#queue.restart(latest, reason);
     } else {
       values.clear();
+      // Rows in the data folder may have what is wrong.
+      this.#reportDrop(reason);
     }
   }
 

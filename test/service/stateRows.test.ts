@@ -28,15 +28,20 @@ const UNREAD = addressOf(ACCOUNTS.length);
 /** One answer of a hundred is compared with the node. Above that share, none is. */
 const NOT_COMPARED = 0.5;
 
+/** With them, following always pays. */
+const FREE_LISTS = { state: { units: { "eth_getBlockAccessList*": 0 } } };
+
 interface RigOptions {
   /** What `Math.random` returns. */
   readonly share?: number;
   /** The node has traces instead of access lists. */
   readonly hasTraces?: boolean;
+  /** See `StandInNode`. */
+  readonly lies?: Record<string, (result: unknown) => unknown>;
 }
 
 /** Creates a chain, its node, and a data folder that outlives the services. */
-const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = false }: RigOptions = {}) => {
+const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = false, lies }: RigOptions = {}) => {
   t.mock.method(Math, "random", () => share);
   const parent = await mkdtemp(join(tmpdir(), "forebay-rows-"));
   t.after(() => rm(parent, { recursive: true, force: true }));
@@ -44,7 +49,7 @@ const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = fal
   const written = new WrittenChain(hasTraces ? "prague" : "amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const source = hasTraces ? ({ traces: "geth" } as const) : { hasAccessLists: true };
-  const node = await StandInNode.start({ chain: written.chain, ...source });
+  const node = await StandInNode.start({ chain: written.chain, ...source, lies });
   t.after(() => node.close());
   const start = async (options: Partial<ServiceChain> = {}, { isLocked = false, ...cache }: StartOptions = {}) => {
     const service = await createService(
@@ -115,15 +120,14 @@ test("known state survives a restart, and blocks that were missed are read", asy
 
 test("known state survives a restart after more blocks than a start reads", async (t) => {
   const { written, start, follow, learn } = await createRig(t);
-  const cheap = { state: { units: { "eth_getBlockAccessList*": 0 } } };
-  const before = await start(cheap);
+  const before = await start(FREE_LISTS);
   await learn(before);
   await before.close();
   written.mine([[BOB, 2n]]);
   for (let block = 1; block < MISSED; block++) {
     written.mine();
   }
-  const after = await start(cheap);
+  const after = await start(FREE_LISTS);
   await until(() => isFollowing(after), "the state is followed");
   await follow(after);
   assert.deepEqual(await balances(after), ["0x1", "0x2", ...Array.from({ length: 6 }, () => "0x1")]);
@@ -168,17 +172,22 @@ test("a restart on another branch restores codes alone", async (t) => {
   assert.ok(asked() - calls >= ACCOUNTS.length);
 });
 
-test("a later save has what changed, and a restart the newest of each value", async (t) => {
-  const { written, folder, start, follow, learn } = await createRig(t);
-  const saved: StateRows[] = [];
+/** Returns the function that saves the known state of all services. */
+const createSave = (t: TestContext) => {
+  const begun: StateRows[] = [];
   const { begin } = StateRows.prototype;
   t.mock.method(StateRows.prototype, "begin", function (this: StateRows, state: SavedState) {
-    saved.push(this);
+    begun.push(this);
     begin.call(this, state);
   });
+  return () => Promise.all(begun.map((rows) => rows.save()));
+};
+
+test("a later save has what changed, and a restart the newest of each value", async (t) => {
+  const { written, folder, start, follow, learn } = await createRig(t);
+  const save = createSave(t);
   const before = await start();
   await learn(before);
-  const save = () => Promise.all(saved.map((rows) => rows.save()));
   await save();
   written.mine([[BOB, 2n]]);
   await follow(before);
@@ -208,6 +217,44 @@ test("with Redis, the data folder holds known state, and no entries", async (t) 
   assert.equal((await balance(after, ALICE)).headers.get("cache-status"), STATE_HIT);
   assert.equal(await metric(after.opsUrl, "forebay_disk_entries"), 0);
 });
+
+const LISTS = ["eth_getBlockAccessList", "eth_getBlockAccessListByBlockHash"];
+
+for (const [reason, isKept] of [
+  ["noWriteSet", true],
+  ["nodeChanged", false],
+] as const) {
+  test(`a process that is killed after a drop (${reason}) ${isKept ? "keeps" : "loses"} what was saved before`, async (t) => {
+    let isListRight = true;
+    const list = (result: unknown) => (isListRight ? result : []);
+    const lies = Object.fromEntries(LISTS.map((method) => [method, list]));
+    const { written, start, follow, learn } = await createRig(t, { lies });
+    const save = createSave(t);
+    const options = { ...FREE_LISTS, allowNamespaces: ["anvil"] };
+    const before = await start(options);
+    await learn(before);
+    await save();
+    // A killed process saves nothing at its end.
+    const { mock } = t.mock.method(StateRows.prototype, "save", async () => undefined);
+    if (reason === "noWriteSet") {
+      isListRight = false;
+      written.mine([[BOB, 2n]]);
+      await follow(before);
+    } else {
+      await rpc(before.url, "anvil_setBalance", [ALICE, "0x1"]);
+    }
+    const isDropped = async () => (await metric(before.opsUrl, "forebay_state_drops_total", `reason="${reason}"`)) > 0;
+    await until(isDropped, "all is dropped");
+    await before.close();
+    mock.restore();
+    isListRight = true;
+    const after = await start(options);
+    await until(() => isFollowing(after), "the state is followed");
+    const misses = await missesOf(after);
+    await balances(after);
+    assert.equal((await missesOf(after)) - misses, isKept ? 0 : ACCOUNTS.length);
+  });
+}
 
 const RESTORED = "known state is restored from the data folder";
 
