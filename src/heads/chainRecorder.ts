@@ -51,7 +51,7 @@ export class ChainRecorder {
       return this.record(node, head);
     }
     this.#origins.recordDetached(node, head);
-    // The head of a lone origin is decided at once, with its chain.
+    // Rule 6. The head of a lone origin is decided at once, with its chain.
     if (!this.#isLone(ring)) {
       await this.#options.identity.recheck(node);
     }

@@ -194,7 +194,7 @@ const lateAtMs = (waitMs: number, { sinceMs }: Ballot, votes: HeadVotes): number
   if (waitMs === loneMs) {
     return sinceMs + loneMs;
   }
-  // An origin that lags and goes on has a block served, again and again: the wait begins with the next block too.
+  // Given that time once: an origin that lags and goes on has a block served, again and again. The wait begins with the next block too.
   return sinceMs + Math.min(lagMs, Math.max(MIN_LATE_MS, votes.servedMs - sinceMs + lagMs));
 };
 

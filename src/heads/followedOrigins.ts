@@ -35,7 +35,7 @@ interface FollowedHead {
 
 /** A node may lag behind its own head for this time: one machine of it may be behind another. */
 const MACHINES_DIFFER_MS = 5_000;
-/** Heads of a node are excluded after this number of contradicted blocks in a row. */
+/** Rule 8. Heads of a node are excluded after this number of contradicted blocks in a row. */
 const MAX_CONTRADICTIONS = 3;
 const EXCLUDED_MS = 300_000;
 
