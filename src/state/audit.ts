@@ -20,7 +20,7 @@ export interface AuditOptions {
   readonly chain: string;
   readonly values: ValueStore;
   readonly follower: Pick<StateFollower, "forget" | "generation">;
-  readonly guard: Pick<SourceGuard, "areTrusted" | "pass" | "suspend">;
+  readonly guard: Pick<SourceGuard, "areTrusted" | "isSuspended" | "pass" | "suspend">;
   readonly cost: Pick<StateCost, "spend">;
   /** The nodes that can be asked now, best first. */
   readonly nodes: () => readonly ComparedNode[];
@@ -204,8 +204,9 @@ export class Audit {
     }
     if (hasPassed) {
       guard.pass(carriers.filter((carrier) => carrier !== RESTORED));
-      if (carriers.includes(RESTORED)) {
-        values.carriers.delete(RESTORED);
+      // What a suspended node carried passed too. The node itself must pass again.
+      for (const carrier of carriers.filter((each) => each === RESTORED || guard.isSuspended(each))) {
+        values.carriers.delete(carrier);
       }
       values.isTrusted = guard.areTrusted(values.carriers);
       telemetry.metrics.stateUnchecked.set({ chain }, values.isTrusted ? 0 : 1);

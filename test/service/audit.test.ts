@@ -263,3 +263,15 @@ test("a trace that misses a write of its first block answers nothing", async (t)
   }
   await until(async () => (await rig.drops()) === 1, "the first check finds it");
 });
+
+test("of three origins, the giver of traces that lies in a read is suspended, and known values answer on", async (t) => {
+  const rig = await startRig(t, [{ name: "liar" }, { name: "a" }, { name: "b" }]);
+  await rig.learn();
+  rig.node("liar").lies = [lieAbout(BALANCE)];
+  assert.equal((await rig.ask(BALANCE)).result, BALANCE.lie);
+  await until(async () => (await rig.wrong("liar")) === 1, "the lie is found");
+  for (let count = 0; (await rig.turn()) < ACCOUNTS.length; count++) {
+    assert.ok(count < 3, "the check passes");
+  }
+  assert.deepEqual([await rig.drops(), await rig.count("state_unchecked")], [0, 0]);
+});
