@@ -254,7 +254,9 @@ export class Audit {
       }
     }
     const shuffled = [...chosen.values()].sort(() => this.#random() - 0.5);
-    const affordableKeys = affordable(shuffled, (some) => reader.unitsFor(some, block), MAX_UNITS);
+    const unitsFor = (some: readonly StateKey[]) => reader.unitsFor(some, block);
+    // A check that reads nothing would pass.
+    const affordableKeys = affordable(shuffled, unitsFor, Math.max(MAX_UNITS, unitsFor(shuffled.slice(0, 1))));
     return new Map(affordableKeys.map((key) => [key, values.getUntrusted(key, block) ?? ""]));
   }
 

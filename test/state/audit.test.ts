@@ -27,10 +27,12 @@ interface RigOptions {
   /** The names of nodes. Each is an origin. */
   readonly nodes?: readonly string[];
   readonly passed?: readonly string[];
+  /** Units of an eth_call. */
+  readonly callUnits?: number;
 }
 
 /** An audit of a store. The value of each key is 1 on all nodes, unless `lies` has another. */
-const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"] }: RigOptions = {}) => {
+const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"], callUnits = 26 }: RigOptions = {}) => {
   const values = new ValueStore(1_000_000);
   values.begin(FIRST);
   const { cost, clock, total } = createCost({ used: values.used });
@@ -52,10 +54,10 @@ const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"] }: RigOptio
     const read =
       (isSingle: boolean) => async (keys: readonly StateKey[], _: BlockId, onSpent: (units: number) => void) => {
         reads.push({ node: name, keys, isSingle });
-        onSpent(isSingle ? 20 * keys.length : 26);
+        onSpent(isSingle ? 20 * keys.length : callUnits);
         return fetchedValues({ values: new Map(keys.map((key) => [key, lies.get(name) ?? digits(1)])) });
       };
-    const unitsFor = (keys: readonly StateKey[]) => 26 + 20 * keys.filter(({ field }) => field === "nonce").length;
+    const unitsFor = (keys: readonly StateKey[]) => callUnits + 20 * keys.filter(({ field }) => field === "nonce").length;
     return {
       ...{ name, origin: name },
       reader: { unitsFor, read: read(false), readSingly: read(true), fetch: async () => fetchedValues() },
@@ -285,4 +287,11 @@ test("a node is outvoted by two other origins that agree, and by nobody if those
   assert.equal(outvoted([node("a"), "1"], [node("b"), "2"], [node("c"), "3"]), undefined);
   assert.equal(outvoted([node("a"), "1"], [node("b"), "2"], [node("c", "a"), "1"]), undefined);
   assert.equal(outvoted([node("a"), "1"], [node("b"), "2"], [node("c"), "1"], [node("d"), "2"]), undefined);
+});
+
+test("a check reads values also if one call costs more units than a check may", async () => {
+  const { audit, values, reads, apply } = createRig({ callUnits: 200, passed: [] });
+  apply([0, 1], "one");
+  await audit.check();
+  assert.deepEqual([values.isTrusted, reads.length, reads[0]?.keys.length], [true, 1, 2]);
 });
