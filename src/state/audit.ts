@@ -74,6 +74,8 @@ export class Audit {
   readonly #nowMs: () => number;
   readonly #random: () => number;
   #newest: WriteSet | undefined;
+  /** The first block since which all write sets are of the giver of the newest one. */
+  #givesSince = 0n;
   /** Known answers since the last check, and keys of some of them. */
   #answers = 0;
   #answered: StateKey[] = [];
@@ -95,6 +97,9 @@ export class Audit {
   /** Called when the write set of a block is applied. Values on a giver's word alone wait for a check. */
   onApplied(writeSet: WriteSet): void {
     const { values } = this.#options;
+    if (writeSet.node !== this.#newest?.node || writeSet.source !== this.#newest?.source) {
+      this.#givesSince = writeSet.block.number;
+    }
     this.#newest = writeSet;
     if (!values.isTrusted) {
       // A check that runs may have begun before this giver.
@@ -313,10 +318,10 @@ export class Audit {
 
   /**
    * Whether write sets must be wrong, by the word of their giver's own node. It contradicts the value now. A write set has the value,
-   * or the value was right when it became known. Otherwise a read may have been wrong.
+   * or the value was right when it became known. Otherwise a read may have been wrong, or the write sets of another giver.
    */
   async #isGiverWrong(
-    { key, known }: StateDifference,
+    { key, block, known }: StateDifference,
     origin: ValueOrigin | undefined,
     { asked, witness = asked, statements }: Witnesses,
   ): Promise<boolean> {
@@ -324,8 +329,13 @@ export class Audit {
       this.#onDisagreement(asked.origin);
       return false;
     }
-    if (origin?.isWritten === true || origin?.from === undefined) {
-      return origin?.isWritten === true;
+    const isWritten = origin?.isWritten === true;
+    const number = origin?.from?.number ?? block.number - BigInt(this.#options.values.maxReadable);
+    if (number < this.#givesSince - (isWritten ? 0n : 1n)) {
+      return false;
+    }
+    if (isWritten || origin?.from === undefined) {
+      return isWritten;
     }
     const earlier = await this.#ask(key, origin.from, [witness]);
     return earlier.get(witness) === known;

@@ -275,3 +275,20 @@ test("of three origins, the giver of traces that lies in a read is suspended, an
   }
   assert.deepEqual([await rig.drops(), await rig.count("state_unchecked")], [0, 0]);
 });
+
+test("a node whose traces take over is not suspended for a write that those of the node before it miss", async (t) => {
+  const rig = await startRig(t, [{ name: "a" }, { name: "b" }]);
+  const { node, turn, learn, drops } = rig;
+  await learn();
+  await turn([[ALICE, 2n]]);
+  node("a").lies = [NO_TRACES];
+  for (let count = 0; (await drops()) === 0; count++) {
+    assert.ok(count < 20, "the missing write is found");
+    await turn();
+  }
+  const before = tracesOf(node("b"));
+  for (let count = 0; count < 20; count++) {
+    await turn();
+  }
+  assert.ok(tracesOf(node("b")) > before);
+});
