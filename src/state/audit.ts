@@ -141,7 +141,7 @@ export class Audit {
 
   /** Returns the best node that is not of the origin of this one. If there is none: the best node. */
   nodeBeside(name: string | undefined): ComparedNode | undefined {
-    const nodes = this.#options.nodes();
+    const nodes = this.#allowed(this.#options.nodes());
     const origin = nodes.find((node) => node.name === name)?.origin;
     return nodes.find((node) => node.origin !== origin) ?? nodes[0];
   }
@@ -225,13 +225,18 @@ export class Audit {
     return [...values.used.sample(HALF, this.#random), ...restored];
   }
 
+  /** Leaves out the origin that contradicted the giver twice, unless there is no other one. */
+  #allowed(all: readonly ComparedNode[]): readonly ComparedNode[] {
+    const { origin: avoided, untilMs } = this.#avoided;
+    const allowed = this.#nowMs() < untilMs ? all.filter(({ origin }) => origin !== avoided) : all;
+    return allowed.length > 0 ? allowed : all;
+  }
+
   /** Returns nodes of other origins than that of the newest giver first. They take turns. */
   #nodesToAsk(): readonly ComparedNode[] {
     const { values } = this.#options;
-    const { origin: avoided, untilMs } = this.#avoided;
     const all = this.#options.nodes();
-    const allowed = this.#nowMs() < untilMs ? all.filter(({ origin }) => origin !== avoided) : all;
-    const nodes = allowed.length > 0 ? allowed : all;
+    const nodes = this.#allowed(all);
     const giver = all.find(({ name }) => name === this.#newest?.node)?.origin;
     const others = [...new Set(nodes.map(({ origin }) => origin))].filter((origin) => origin !== giver);
     const check = this.#checks++;

@@ -295,3 +295,13 @@ test("a check reads values also if one call costs more units than a check may", 
   await audit.check();
   assert.deepEqual([values.isTrusted, reads.length, reads[0]?.keys.length], [true, 1, 2]);
 });
+
+test("after two disagreements, a sample asks the giver too", async () => {
+  const rig = createRig();
+  for (let count = 0; count < 2; count++) {
+    rig.values.begin(FIRST);
+    await findDifference(rig, ["two"]);
+    rig.clock.nowMs += 60 * SECOND_MS;
+  }
+  assert.equal(rig.audit.nodeBeside("one")?.name, "one");
+});
