@@ -323,3 +323,12 @@ test("a difference that a single read does not confirm hides no other one", asyn
   }
   assert.deepEqual(rig.drops, ["difference"]);
 });
+
+test("restored values that nobody read lately answer only after one of them was compared", async () => {
+  const { audit, values, reads } = createRig();
+  values.add(keyOf(0), FIRST, digits(1));
+  values.carriers.add(RESTORED);
+  values.isTrusted = false;
+  await audit.check();
+  assert.deepEqual([values.isTrusted, reads.length], [true, 1]);
+});
