@@ -83,6 +83,8 @@ export class Audit {
   #answered: StateKey[] = [];
   #firstAnswerMs = 0;
   #checkedMs = Number.NEGATIVE_INFINITY;
+  /** When no node responded to a check. */
+  #failedMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #checks = 0;
   #isJudging = false;
@@ -105,10 +107,15 @@ export class Audit {
     this.#newest = writeSet;
     if (!values.isTrusted) {
       // A check that runs may have begun before this giver.
-      void Promise.resolve(this.#running).then(() => (values.isTrusted ? undefined : this.check()));
+      void Promise.resolve(this.#running).then(() => this.#checkNew());
     } else if (this.#answers > 0 && this.#nowMs() - this.#firstAnswerMs >= MAX_WAIT_MS) {
       void this.check();
     }
+  }
+
+  #checkNew(): Promise<void> | undefined {
+    const mayCheck = this.#nowMs() - this.#failedMs >= MIN_INTERVAL_MS;
+    return this.#options.values.isTrusted || !mayCheck ? undefined : this.check();
   }
 
   /** Called with the key of an answer that needed no node, of a call with one that it read. Proven ones need no check. */
@@ -188,7 +195,7 @@ export class Audit {
   }
 
   async #check(): Promise<void> {
-    const { chain, values, follower, guard, telemetry } = this.#options;
+    const { values, follower } = this.#options;
     const { generation } = follower;
     const carriers = [...values.carriers];
     const nodes = this.#nodesToAsk();
@@ -210,13 +217,9 @@ export class Audit {
       }
     }
     if (hasPassed) {
-      guard.pass(carriers.filter((carrier) => carrier !== RESTORED));
-      // What a suspended node carried passed too. The node itself must pass again.
-      for (const carrier of carriers.filter((each) => each === RESTORED || guard.isSuspended(each))) {
-        values.carriers.delete(carrier);
-      }
-      values.isTrusted = guard.areTrusted(values.carriers);
-      telemetry.metrics.stateUnchecked.set({ chain }, values.isTrusted ? 0 : 1);
+      this.#pass(carriers);
+    } else {
+      this.#failedMs = this.#nowMs();
     }
   }
 
@@ -225,6 +228,17 @@ export class Audit {
     const { values } = this.#options;
     const restored = values.carriers.has(RESTORED) ? values.sample(HALF, this.#random) : [];
     return [...values.used.sample(HALF, this.#random), ...restored];
+  }
+
+  #pass(carriers: readonly string[]): void {
+    const { chain, values, guard, telemetry } = this.#options;
+    guard.pass(carriers.filter((carrier) => carrier !== RESTORED));
+    // What a suspended node carried passed too. The node itself must pass again.
+    for (const carrier of carriers.filter((each) => each === RESTORED || guard.isSuspended(each))) {
+      values.carriers.delete(carrier);
+    }
+    values.isTrusted = guard.areTrusted(values.carriers);
+    telemetry.metrics.stateUnchecked.set({ chain }, values.isTrusted ? 0 : 1);
   }
 
   /** Leaves out the origin that contradicted the giver twice, unless there is no other one. */

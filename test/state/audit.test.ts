@@ -40,6 +40,8 @@ const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"], callUnits 
   const telemetry = createTelemetry({ level: "silent" });
   const reads: { readonly node: string; readonly keys: readonly StateKey[]; readonly isSingle: boolean }[] = [];
   const lies = new Map<string, string>();
+  /** Nodes that limit the rate. */
+  const refusing = new Set<string>();
   /** Accounts that a read of many values gets wrong. */
   const artefacts = new Set<string>();
   const drops: string[] = [];
@@ -57,11 +59,15 @@ const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"], callUnits 
       (isSingle: boolean) => async (keys: readonly StateKey[], _: BlockId, onSpent: (units: number) => void) => {
         reads.push({ node: name, keys, isSingle });
         onSpent(isSingle ? 20 * keys.length : callUnits);
-        const valueOf = ({ address }: StateKey) =>
+        if (refusing.has(name)) {
+          return fetchedValues();
+        }
+        const stated = ({ address }: StateKey) =>
           !isSingle && artefacts.has(address) ? digits(3) : (lies.get(name) ?? digits(1));
-        return fetchedValues({ values: new Map(keys.map((key) => [key, valueOf(key)])) });
+        return fetchedValues({ values: new Map(keys.map((key) => [key, stated(key)])) });
       };
-    const unitsFor = (keys: readonly StateKey[]) => callUnits + 20 * keys.filter(({ field }) => field === "nonce").length;
+    const unitsFor = (keys: readonly StateKey[]) =>
+      callUnits + 20 * keys.filter(({ field }) => field === "nonce").length;
     return {
       ...{ name, origin: name },
       reader: { unitsFor, read: read(false), readSingly: read(true), fetch: async () => fetchedValues() },
@@ -100,7 +106,22 @@ const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"], callUnits 
     differences: (await telemetry.metrics.stateDifferences.get()).values.reduce((sum, { value }) => sum + value, 0),
     disagreements: (await telemetry.metrics.stateDisagreements.get()).values.reduce((sum, { value }) => sum + value, 0),
   });
-  return { audit, values, guard, clock, reads, lies, artefacts, drops, wrongNodes, apply, answer, counts, total };
+  return {
+    audit,
+    values,
+    guard,
+    clock,
+    reads,
+    lies,
+    artefacts,
+    refusing,
+    drops,
+    wrongNodes,
+    apply,
+    answer,
+    counts,
+    total,
+  };
 };
 
 type Rig = ReturnType<typeof createRig>;
@@ -331,4 +352,16 @@ test("restored values that nobody read lately answer only after one of them was 
   values.isTrusted = false;
   await audit.check();
   assert.deepEqual([values.isTrusted, reads.length], [true, 1]);
+});
+
+test("while no node responds, a check of new values comes only each two seconds, however fast blocks come", async () => {
+  const { reads, refusing, apply, clock } = createRig({ passed: [] });
+  refusing.add("one").add("two");
+  for (let block = 0; block < 50; block++) {
+    apply([0], "one");
+    clock.nowMs += 200;
+    await settled();
+    await settled();
+  }
+  assert.ok(reads.length <= 2 * 6, `${reads.length} reads in 10 s`);
 });
