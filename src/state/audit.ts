@@ -310,7 +310,7 @@ export class Audit {
     const origin = values.originOf(key, block);
     const grade = values.gradeOf(key, block);
     const nodes = this.#options.nodes();
-    const asked = nodes.find(({ name }) => name === found.node);
+    const asked = this.#allowed(nodes).find(({ name }) => name === found.node);
     const isOther = (node: ComparedNode): boolean => node.origin !== asked?.origin;
     const witness = giver?.node === undefined ? nodes.find(isOther) : nodes.find(({ name }) => name === giver.node);
     const statements = await this.#ask(key, block, nodesOfOrigins([asked, witness ?? asked], nodes));

@@ -365,3 +365,13 @@ test("while no node responds, a check of new values comes only each two seconds,
   }
   assert.ok(reads.length <= 2 * 6, `${reads.length} reads in 10 s`);
 });
+
+test("after two disagreements, a read from the origin that contradicts the giver drops nothing", async () => {
+  const rig = createRig();
+  for (let count = 0; count < 3; count++) {
+    rig.values.begin(FIRST);
+    await findDifference(rig, ["two"]);
+    rig.clock.nowMs += 60 * SECOND_MS;
+  }
+  assert.deepEqual(rig.drops, ["difference", "difference"]);
+});
