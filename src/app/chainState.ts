@@ -326,6 +326,7 @@ export class ChainState {
   #follow(sources: readonly WriteSetSource[], known: FollowedState): void {
     this.#known = known;
     this.#store = known.values;
+    known.guard.nodes = this.#options.upstreams.nodes.map(({ name }) => name);
     this.#sources = sources.map((source) => known.guard.guard(source));
     const follower = this.#createFollower(known);
     this.#follower = follower;

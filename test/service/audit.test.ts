@@ -122,7 +122,7 @@ const startRig = async (t: TestContext, configs: readonly NodeConfig[]) => {
   const wrong = (name: string) => count("verify_failures_total", 'check="state"', `node="${name}"`);
   const suspended = (name: string) => count("upstream_suspended{", `node="${name}"`);
   const drops = () => count("state_drops_total", 'reason="difference"');
-  return { ...{ service, node, read, ask, turn, learn, count, wrong, suspended, drops } };
+  return { ...{ honest, service, node, read, ask, turn, learn, count, wrong, suspended, drops } };
 };
 
 /** Returns the nodes that the status page shows as suspended. */
@@ -291,4 +291,25 @@ test("a node whose traces take over is not suspended for a write that those of t
     await turn();
   }
   assert.ok(tracesOf(node("b")) > before);
+});
+
+test("after a reload that adds a node to one whose traces are suspended, the new node's traces are used", async (t) => {
+  const rig = await startRig(t, [{ name: "a" }]);
+  const { honest, service, node, turn, learn, read, drops } = rig;
+  await learn();
+  await turn([[ALICE, 2n]]);
+  for (let count = 0; (await drops()) === 0; count++) {
+    assert.ok(count < 5_000, "the missing write is found");
+    await read(BALANCE);
+  }
+  const added = await startLyingNode(t, honest.url, []);
+  const nodes = [
+    { name: "a", url: node("a").url },
+    { name: "b", url: added.url },
+  ];
+  await service.reload({}, { nodes });
+  for (let count = 0; tracesOf(added) === 0; count++) {
+    assert.ok(count < 20, "the traces of the new node are used");
+    await turn();
+  }
 });

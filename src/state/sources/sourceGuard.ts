@@ -30,9 +30,12 @@ export class SourceGuard {
   readonly #passed = new Set<string>();
   /** Times of nodes and of kinds of sources. */
   readonly #suspendedUntilMs = new Map<string, number>();
+  /** The names of the nodes of the chain. A reload can add nodes. */
+  nodes: readonly string[];
 
   constructor(options: SourceGuardOptions) {
     this.#options = options;
+    this.nodes = options.nodes;
   }
 
   /** Returns a source that has no write sets while it is suspended. Its units are counted. */
@@ -47,7 +50,7 @@ export class SourceGuard {
 
   /** Whether no node is asked for traces now. */
   get areNodesSuspended(): boolean {
-    const { nodes } = this.#options;
+    const { nodes } = this;
     return nodes.length > 0 && nodes.every((name) => this.isSuspended(name));
   }
 
