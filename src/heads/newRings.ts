@@ -5,6 +5,7 @@ import { BackOff } from "../nodes/backOff.ts";
 import { headScope, readBlock, readBlocks, readLinked } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { trueCopyOf, untilWrong } from "./announcedBlocks.ts";
+import { START_BLOCKS } from "./blockBackfill.ts";
 import type { BlockRing } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
@@ -238,8 +239,8 @@ export class NewRings {
     const nowMs = clock.nowMs();
     const isLost = nowMs - (lostSinceMs() ?? nowMs) >= LOST_MS;
     const isSole = this.#origins.detached(ring).voters === 1;
-    // Rule 5. A sole origin below the ring lags. A ring of one block may be an invented head.
-    return isLost && (!isSole || number > ring.oldest || ring.length === 1);
+    // Rule 5. A sole origin below a filled ring lags. A shorter ring may be an invented head, or its blocks were replaced meanwhile.
+    return isLost && (!isSole || number > ring.oldest || ring.length < START_BLOCKS);
   }
 
   /** Rule 5. Whether a block is an ancestor of the ring: its nodes lag. */
