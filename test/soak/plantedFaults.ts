@@ -31,7 +31,7 @@ const PLANTED_FAULTS = {
   orphanedLog: {
     finding: "orphaned",
     faults: ["reorganisation"],
-    edits: [{ file: "src/subscriptions/eventHub.ts", from: "this.#sendLogs(block, true);", to: "" }],
+    edits: [{ file: "src/subscriptions/sealedEvents.ts", from: "this.#sendLogs(block, true);", to: "" }],
   },
   /** The lower head of a node that lags is served. */
   headBack: {
