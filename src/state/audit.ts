@@ -155,8 +155,11 @@ export class Audit {
     return nodes.find((node) => node.origin !== origin) ?? nodes[0];
   }
 
-  /** Checks known values at the newest block, unless a check is running. Never rejects. */
+  /** Checks known values at the newest block, unless a check is running, or values are being restored. Never rejects. */
   check(): Promise<void> {
+    if (this.#options.values.isRestoring) {
+      return Promise.resolve();
+    }
     this.#running ??= this.#check()
       .catch((err: unknown) => this.#report(err))
       .finally(() => {

@@ -207,6 +207,18 @@ test("restored values answer after one check, and each restart needs another one
   assert.equal(guard.areTrusted([RESTORED]), false);
 });
 
+test("a check during the restoring lets no value answer that comes later", async () => {
+  const { audit, values } = createRig();
+  values.carriers.add(RESTORED);
+  values.isTrusted = false;
+  values.isRestoring = true;
+  await audit.check();
+  assert.equal(values.isTrusted, false);
+  values.isRestoring = false;
+  await audit.check();
+  assert.equal(values.isTrusted, true);
+});
+
 test("origins take turns, and each fourth check asks the giver's own", async () => {
   const { audit, values, reads, apply } = createRig({ nodes: ["one", "two", "three"] });
   apply([0], "one");

@@ -9,7 +9,7 @@ import type { Telemetry } from "../../telemetry/telemetry.ts";
 import { isCanonicalIn } from "../awaitedBlocks.ts";
 import type { StoredCall } from "../calls/storedCall.ts";
 import type { StateCost } from "../cost.ts";
-import { runSliced } from "../runSliced.ts";
+import { runSlicedWhile } from "../runSliced.ts";
 import { maxMissingBlocks, type StateFollower } from "../stateFollower.ts";
 import { RESTORED, type ValueStore } from "../store/valueStore.ts";
 import { packRows, RowsReader, type WrittenRows } from "./changedRows.ts";
@@ -147,9 +147,8 @@ export class StateRows {
   drop(): void {
     this.#drops++;
     this.#base = undefined;
-    if (!this.#isAwaited) {
-      void this.#options.storage.dropState(this.#options.owner().name);
-    }
+    // If another process has the folder, its rows stay.
+    void this.#options.storage.dropState(this.#options.owner().name);
   }
 
   /** Writes what changed, unless no block came since. Never rejects. */
@@ -252,9 +251,9 @@ export class StateRows {
 
   /** Reads the newest rows first, and keeps what they hold if an older one is damaged. */
   async #read(state: RestorableState, stored: StateHead, begin: (block: BlockId) => Promise<boolean>): Promise<void> {
-    const { chain, storage, telemetry } = this.#options;
+    const { chain, telemetry } = this.#options;
     const { values, cost } = state;
-    const { name, rules, nodes } = this.#options.owner();
+    const { rules, nodes } = this.#options.owner();
     const head = headText.parse(JSON.parse(stored.text));
     if (head.rules !== rules || !head.nodes.every((node) => nodes.includes(node))) {
       throw new Error("they are of other rules, options or nodes");
@@ -269,15 +268,10 @@ export class StateRows {
       values.carriers.add(RESTORED);
       values.isTrusted = false;
     }
-    const { beginnings } = values;
     const reader = new RowsReader(values, restoredAt);
-    let bytes = 0;
-    for (let number = stored.last; number >= stored.first && beginnings === values.beginnings; number--) {
-      const rows = await storage.stateRows(name, number);
-      await runSliced(reader.read(rows));
-      bytes += rows?.length ?? 0;
-    }
-    if (beginnings !== values.beginnings) {
+    const { beginnings } = values;
+    const bytes = await this.#readBlocks(values, reader, stored);
+    if (bytes === undefined) {
       return;
     }
     state.addCalls(reader.calls);
@@ -288,6 +282,29 @@ export class StateRows {
       { chain, ...reader.counts, number: restoredAt?.number.toString() },
       "known state is restored from the data folder",
     );
+  }
+
+  /** Returns the bytes of all rows. Undefined: the rows, or what was known, were dropped meanwhile. */
+  async #readBlocks(values: ValueStore, reader: RowsReader, { first, last }: StateHead): Promise<number | undefined> {
+    const { storage } = this.#options;
+    const { name } = this.#options.owner();
+    const { beginnings } = values;
+    const drops = this.#drops;
+    const isCurrent = (): boolean => beginnings === values.beginnings && drops === this.#drops;
+    let bytes = 0;
+    values.isRestoring = values.carriers.has(RESTORED);
+    try {
+      for (let number = last; number >= first && isCurrent(); number--) {
+        const rows = await storage.stateRows(name, number);
+        if (isCurrent()) {
+          await runSlicedWhile(reader.read(rows), isCurrent);
+          bytes += rows?.length ?? 0;
+        }
+      }
+    } finally {
+      values.isRestoring = false;
+    }
+    return isCurrent() ? bytes : undefined;
   }
 
   /** Returns the block of the rows if it is canonical, and following from there costs less than the reads of a minute. */

@@ -78,6 +78,8 @@ export class ValueStore {
   #beginnings = 0;
   /** Whether all carriers passed a check. While false, no block is readable. */
   isTrusted = true;
+  /** While values of an earlier process are being added, a check says nothing about those that follow. */
+  isRestoring = false;
 
   /** `unfollowedBytes`: of values at blocks that are not followed. Their codes have the same amount again. */
   constructor(maxBytes: number, unfollowedBytes = 0) {
