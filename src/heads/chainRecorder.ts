@@ -1,7 +1,8 @@
+import { NodeError } from "../core/node.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import { readLinked, type SealedBlock } from "../nodes/blockReads.ts";
+import { headScope, readBlocks, readLinked, type SealedBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { AnnouncedBlocks, type FindBlock, linkHead, type NodeChain, rejoin } from "./announcedBlocks.ts";
+import { AnnouncedBlocks, type FindBlock, headOf, linkHead, type NodeChain, rejoin } from "./announcedBlocks.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { MAX_GAP_BLOCKS, readPath } from "./chainPath.ts";
 import type { FollowedOrigins } from "./followedOrigins.ts";
@@ -24,14 +25,14 @@ export class ChainRecorder {
   }
 
   /** Rule 6. Links a node's head to the ring: by announced blocks, or by blocks read from it. Returns false if it does not link. */
-  async record(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
+  async record(node: UpstreamNode, announced: SealedBlock): Promise<boolean> {
     const { canonical } = this.#options;
     const { ring } = canonical;
     if (ring === undefined) {
       return false;
     }
-    const { number, hash } = head.block;
-    if (this.#origins.isOlderHead(node, head.block, ring)) {
+    const { number, hash } = announced.block;
+    if (this.#origins.isOlderHead(node, announced.block, ring)) {
       return true;
     }
     if (ring.at(number)?.hash === hash) {
@@ -39,7 +40,11 @@ export class ChainRecorder {
       return true;
     }
     const isBelow = number <= ring.oldest;
-    const isFar = number - ring.latest.number > MAX_GAP_BLOCKS;
+    const head = isBelow ? announced : await this.#endOfBranch(node, announced, ring);
+    if (head === undefined) {
+      return true;
+    }
+    const isFar = head.block.number - ring.latest.number > MAX_GAP_BLOCKS;
     const chain = isBelow || isFar ? undefined : await this.#link(node, head, ring);
     // The ring may have changed while a slow node was read.
     const joined = chain === undefined || canonical.ring === ring ? chain : rejoin(chain, ring, canonical.ring ?? ring);
@@ -56,6 +61,30 @@ export class ChainRecorder {
       await this.#options.identity.recheck(node);
     }
     return isBelow;
+  }
+
+  /**
+   * Rule 5. Returns the end of the branch that a node announces, so that the served head does not go down block by block. A lone origin
+   * may still have the served head: one of its machines is behind, on a replaced branch. Then it returns undefined.
+   */
+  async #endOfBranch(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<SealedBlock | undefined> {
+    const { signal } = this.#options;
+    const { latest } = ring;
+    const known = this.#origins.chainOf(node);
+    const isKnown = known !== undefined && headOf(known).hash === head.block.hash;
+    if (head.block.number > latest.number || isKnown || !this.#isLone(ring)) {
+      return head;
+    }
+    const [served, newest] = await readBlocks(node, [latest.number, "latest"], headScope(signal));
+    // A node may state by an error that it does not have a block.
+    if (served instanceof NodeError && served.kind !== "missingData") {
+      throw served;
+    }
+    if (served !== undefined && !(served instanceof NodeError) && served.block.hash === latest.hash) {
+      return undefined;
+    }
+    const end = newest instanceof NodeError || newest === undefined ? head : newest;
+    return end.block.number > head.block.number ? end : head;
   }
 
   /** Whether the word of one origin decides. */

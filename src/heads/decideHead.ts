@@ -282,20 +282,9 @@ const decideNext = (votes: HeadVotes, required: number, agreed: AgreedBlock | un
   return agreed !== undefined && hasOthers ? decideBeside(votes, agreed) : { kind: "none" };
 };
 
-/**
- * Rule 5. Decides while no voter has the served head, and a lower block is agreed. A sole origin with a block of the served chain lags.
- * One origin alone with a block of a branch may have another machine, which has the served head.
- */
-const decideLost = (
-  { voters, ring, lostSinceMs, nowMs }: HeadVotes,
-  required: number,
-  agreed: AgreedBlock | undefined,
-): NextStep => {
-  if (agreed === undefined || agreed.number >= ring.latest.number || lostSinceMs === undefined) {
-    return { kind: "none" };
-  }
-  const isInRing = ring.at(agreed.number)?.hash === agreed.hash;
-  if (isInRing ? voters.length < 2 : required > 1) {
+/** Rule 5. Decides while no voter has the served head. One origin that is lower may only be behind: a machine of it lags. */
+const decideLost = ({ voters, ring, lostSinceMs, nowMs }: HeadVotes, agreed: AgreedBlock | undefined): NextStep => {
+  if (agreed === undefined || agreed.number >= ring.latest.number || lostSinceMs === undefined || voters.length < 2) {
     return { kind: "none" };
   }
   const forMs = lostSinceMs + LOST_MS - nowMs;
@@ -307,10 +296,6 @@ export const decideHead = (votes: HeadVotes): HeadDecision => {
   const { voters, agree } = votes;
   const required = requiredOrigins(agree, voters.length);
   const agreed = highestAgreed(votes, required);
-  const lost = decideLost(votes, required, agreed);
-  if (required === 1) {
-    return { required, agreed: lost.kind === "wait" ? undefined : agreed, next: lost };
-  }
-  const above = decideNext(votes, required, agreed);
-  return { required, agreed, next: above.kind === "none" ? lost : above };
+  const above = required === 1 ? undefined : decideNext(votes, required, agreed);
+  return { required, agreed, next: above === undefined || above.kind === "none" ? decideLost(votes, agreed) : above };
 };

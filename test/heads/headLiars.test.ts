@@ -226,7 +226,7 @@ for (const isDown of [true, false]) {
     assert.ok(!isHonest(setup, served(setup)?.hash));
     liar.down = isDown;
     liar.available = !isDown;
-    await run(setup, isDown ? 3 : 5);
+    await run(setup, isDown ? 2 : 5);
     assert.equal(served(setup)?.hash, setup.chain.byHash(served(setup)?.hash)?.hash);
     assert.ok((served(setup)?.number ?? 0n) >= setup.chain.latest.number - 1n);
   });
