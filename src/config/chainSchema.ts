@@ -216,7 +216,7 @@ const heads = z.strictObject({
   agree: z
     .union([z.literal("auto"), z.number().int().positive()])
     .default("auto")
-    .describe("Origins that must have a block before it is served as latest; `auto`: a majority of the usable ones"),
+    .describe("Origins that must have a block before it is served as latest; `auto`: a majority of those with a vote"),
 });
 
 /** The options of one chain: `chains[]`. */
