@@ -12,6 +12,7 @@ import { parseLogQuery } from "../../../src/ethereum/logFilter.ts";
 import { FairGate } from "../../../src/limits/fairGate.ts";
 import type { Segment, SegmentStore } from "../../../src/logs/cachedSegments.ts";
 import { SplitLogs } from "../../../src/logs/splitLogs.ts";
+import { errorKind, logsRefusal } from "../../../src/nodes/errorKind.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
 export interface LogsServerOptions {
@@ -49,7 +50,8 @@ const createNode = ({ nodePort, head, rangesPerNode }: LogsServerOptions): Node 
         return { body: text.subarray(RESULT_START.length, -1), status: { fwd: "miss" } };
       }
       const { error } = JSON.parse(text.toString());
-      throw new NodeError("other", "node", error.message, { code: error.code });
+      const kind = errorKind(error.code, error.message, 200, false);
+      throw new NodeError(kind, "node", error.message, { code: error.code, refusal: logsRefusal(kind, error.message) });
     },
   };
 };
