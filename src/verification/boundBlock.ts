@@ -5,7 +5,7 @@ import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import type { Fields } from "../json/jsonBytes.ts";
 import { type BlockTransactions, hasHashesOf } from "./blockRows.ts";
-import { bytesOf, fieldsOf, isAbsent, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+import { bytesOf, fieldsOf, ifWellFormed, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 /** EIP-4895: index, index of the validator, address, amount. */
 const encodeWithdrawal = (item: unknown): Uint8Array => {
@@ -32,14 +32,9 @@ const hasTransactions = (list: unknown, known: BlockTransactions | undefined): b
  * `known`: the block's transactions, if they are verified.
  */
 export const boundBlock = (block: Fields, known: BlockTransactions | undefined): BlockId | undefined => {
-  try {
+  return ifWellFormed(() => {
     const { hash, number } = block;
     const isBound = hasNoUncles(block) && hasWithdrawals(block) && hasTransactions(block.transactions, known);
     return isBound ? { hash: bytesOf(hash, 32), number: numberOf(number) } : undefined;
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return undefined;
-    }
-    throw error;
-  }
+  }, undefined);
 };

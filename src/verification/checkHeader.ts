@@ -1,8 +1,8 @@
 import { type BlockHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
 import type { Fields } from "../json/jsonBytes.ts";
-import { type Finding, failed, passed, uncomputable } from "./findings.ts";
-import { bytesOf, dataOf, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
+import { type Finding, failed, failIfMalformed, passed, uncomputable } from "./findings.ts";
+import { bytesOf, dataOf, isAbsent, isSame, numberOf } from "./jsonFields.ts";
 
 const HEADER_FIELDS = [
   ...["parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom"],
@@ -101,8 +101,8 @@ export const isSameHeader = (one: Fields, other: Fields): boolean =>
   HEADER_FIELDS.every((name) => one[name] === other[name] || (isAbsent(one[name]) && isAbsent(other[name])));
 
 /** Checks that a block object's hash is the hash of its header. */
-export const checkHeader = (block: Fields): Finding => {
-  try {
+export const checkHeader = (block: Fields): Finding =>
+  failIfMalformed("header", () => {
     const hash = hashOf(block.hash);
     const header = parseHeader(block);
     const forkFields = countForkFields(block);
@@ -114,10 +114,4 @@ export const checkHeader = (block: Fields): Finding => {
       return { ...passed("header"), header: form };
     }
     return hasUnknownFields(block) ? { ...uncomputable("header"), header: form } : failed("header");
-  } catch (error) {
-    if (!(error instanceof MalformedField)) {
-      throw error;
-    }
-    return failed("header");
-  }
-};
+  });

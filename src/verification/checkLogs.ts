@@ -3,7 +3,7 @@ import { isAddress, isHash } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
 import { asBuffer, type Fields, isFields } from "../json/jsonBytes.ts";
 import { type Finding, failed, passed } from "./findings.ts";
-import { bytesOf, dataOf, fieldsOf, isAbsent, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+import { bytesOf, dataOf, fieldsOf, ifWellFormed, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 const MEMBERS = ["blockHash", "transactionHash", "data"];
 const NUMBERS = ["blockNumber", "transactionIndex", "logIndex"];
@@ -38,17 +38,12 @@ export interface LogsChecks {
 
 /** Whether `logs` are exactly those logs of a block's verified receipts that match the filter. */
 const areLogsOfReceipts = (logs: readonly unknown[], receipts: readonly unknown[], filter: LogFilter): boolean => {
-  try {
+  return ifWellFormed(() => {
     const expected = receipts
       .flatMap((receipt) => listOf(fieldsOf(receipt).logs).map(fieldsOf))
       .filter((log) => matchesFilter(log, filter));
     return logs.length === expected.length && expected.every((log, at) => isEqual(fieldsOf(logs[at]), log));
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return false;
-    }
-    throw error;
-  }
+  }, false);
 };
 
 /** Whether each log is in the bloom of its block. Logs of blocks without a known bloom are not checked. */

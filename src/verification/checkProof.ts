@@ -9,7 +9,7 @@ import {
   verifyProof,
 } from "./accountProof.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
-import { isAbsent, isSame, MalformedField, quantityOf } from "./jsonFields.ts";
+import { ifWellFormed, isAbsent, isSame, MalformedField, quantityOf } from "./jsonFields.ts";
 
 const NOTHING = /^0x0*$/;
 
@@ -35,14 +35,7 @@ export const claimsAbsence = (value: unknown, address: string): boolean => {
   if (!isFields(value) || !(isAbsent(value.address) || isSame(value.address, address))) {
     return false;
   }
-  try {
-    return hasFields(value, NO_ACCOUNT);
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return false;
-    }
-    throw error;
-  }
+  return ifWellFormed(() => hasFields(value, NO_ACCOUNT), false);
 };
 
 /** The checks of a response to eth_getProof. */

@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Check } from "../core/node.ts";
 import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
-import { MalformedField } from "./jsonFields.ts";
+import { ifWellFormed } from "./jsonFields.ts";
 import type { KnownHeader } from "./knownHeader.ts";
 
 /** The number of a header, and how many of the fields that forks added it has. */
@@ -51,13 +51,4 @@ export const partial = (check: Check, unknown: readonly UnknownItem[]): Finding 
 });
 
 /** Runs a check. A malformed field of the response is a failed check. */
-export const failIfMalformed = (check: Check, find: () => Finding): Finding => {
-  try {
-    return find();
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return failed(check);
-    }
-    throw error;
-  }
-};
+export const failIfMalformed = (check: Check, find: () => Finding): Finding => ifWellFormed(find, failed(check));

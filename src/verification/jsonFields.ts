@@ -7,6 +7,18 @@ export class MalformedField extends Error {
   override readonly name = "MalformedField";
 }
 
+/** Returns what `read` finds in a response, or `otherwise` if a field of it is malformed. */
+export const ifWellFormed = <T, U>(read: () => T, otherwise: U): T | U => {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof MalformedField) {
+      return otherwise;
+    }
+    throw error;
+  }
+};
+
 /** Whether a field is absent. Nodes omit such a field or set it to null. */
 export const isAbsent = (value: unknown): value is undefined | null => value === undefined || value === null;
 

@@ -5,7 +5,7 @@ import type { BlockTransactions, VerifiedReceipts } from "./blockRows.ts";
 import { checkBody } from "./checkBody.ts";
 import { checkHeader } from "./checkHeader.ts";
 import type { Evidence } from "./evidence.ts";
-import { MalformedField } from "./jsonFields.ts";
+import { ifWellFormed } from "./jsonFields.ts";
 import { type KnownHeader, knownHeaderOf } from "./knownHeader.ts";
 
 /** The limit of either list. Transactions: about 450 blocks of 150 transactions. Receipts: about 430 such blocks. */
@@ -57,14 +57,7 @@ const readKnownHeader = (body: Uint8Array): KnownHeader | undefined => {
   if (!isFields(block)) {
     return undefined;
   }
-  try {
-    return knownHeaderOf(block, checkHeader(block).outcome === "passed");
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return undefined;
-    }
-    throw error;
-  }
+  return ifWellFormed(() => knownHeaderOf(block, checkHeader(block).outcome === "passed"), undefined);
 };
 
 const MAX_HEADERS = 256;

@@ -5,7 +5,7 @@ import { asBuffer, asText, type Fields, isFields } from "../json/jsonBytes.ts";
 import { elements } from "../json/members.ts";
 import { firstLogIndexOf, formatReceiptRow } from "./blockRows.ts";
 import { parseReceipt } from "./checkReceipts.ts";
-import { isAbsent, isDeposit, isSame, MalformedField, numberOf, rpcTypeOf } from "./jsonFields.ts";
+import { ifWellFormed, isAbsent, isDeposit, isSame, numberOf, rpcTypeOf } from "./jsonFields.ts";
 
 /** The scan of a longer list would block the event loop for more than about 1 ms. */
 const MAX_SCANNED_BYTES = 128 * 1024;
@@ -69,13 +69,8 @@ export const isSameReceipt = (one: Uint8Array, other: Uint8Array): boolean => {
     return false;
   }
   const [first, second] = [parse(one), parse(other)];
-  try {
+  return ifWellFormed(() => {
     const areKnown = first !== undefined && second !== undefined;
     return areKnown && summaryOf(first) === summaryOf(second) && areRefundsSame(first, second);
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return false;
-    }
-    throw error;
-  }
+  }, false);
 };
