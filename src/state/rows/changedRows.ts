@@ -3,7 +3,7 @@ import { formatStoredCall, parseStoredCall, type StoredCall } from "../calls/sto
 import { runSliced } from "../runSliced.ts";
 import { keyName } from "../stateKey.ts";
 import { keyAt } from "../store/keyEncoder.ts";
-import type { ChangedValue, ValueStore } from "../store/valueStore.ts";
+import type { ValueStore } from "../store/valueStore.ts";
 import { ZERO_VALUE } from "../store/writtenValues.ts";
 import { DamagedRows, placeIn, type Row, RowWriter, readRows } from "./packedRows.ts";
 
@@ -28,6 +28,9 @@ interface PackOptions {
   readonly maxBytes: number;
 }
 
+/** Adds the row of a value, if it has one. Returns the further steps of a slice that this took. */
+type AddRow<T> = (writer: RowWriter, value: T) => number;
+
 /** Packs what changed into blocks of rows, in slices, at a readable block. Write sets of later blocks may be applied meanwhile. */
 export const packRows = async function* (
   { values, calls }: PackedState,
@@ -35,10 +38,10 @@ export const packRows = async function* (
   { since, written, maxBytes }: PackOptions,
 ): AsyncGenerator<Uint8Array, void> {
   let left = since === undefined ? maxBytes : Number.POSITIVE_INFINITY;
-  const packed = async function* (fill: (writer: RowWriter) => Generator<void, boolean>) {
+  const packed = async function* <T>(listed: Iterator<T | undefined>, add: AddRow<T>) {
     for (let isLast = false; !isLast; ) {
       const writer = new RowWriter();
-      isLast = await runSliced(fill(writer));
+      isLast = await runSliced(fill(writer, listed, add));
       const rows = writer.finish();
       if (!writer.isEmpty && left > rows.length) {
         left -= rows.length;
@@ -48,24 +51,42 @@ export const packRows = async function* (
   };
   if (since !== undefined) {
     // They end older rows, not those of the same save, which come later.
-    const cleared = values.clearedSince(since, block);
-    yield* packed((writer) => fillValues(writer, cleared, values, []));
+    yield* packed(values.clearedSince(since, block), (writer, { entry, field, isKnown }) => {
+      values.copyTo({ entry }, writer.addValue(field, !isKnown));
+      return 0;
+    });
   }
   const codes: string[] = [];
-  const changes = values.takeChanges(block, since === undefined);
-  yield* packed((writer) => fillValues(writer, changes, values, codes));
-  const hashes = codes.values();
-  yield* packed((writer) => fillCodes(writer, hashes, values, written));
-  const listed = calls();
-  yield* packed((writer) => fillCalls(writer, listed, written));
+  yield* packed(values.takeChanges(block, since === undefined), (writer, { entry, field, isKnown }) => {
+    values.copyTo({ entry }, writer.addValue(field, !isKnown));
+    if (field === "code" && isKnown) {
+      codes.push(values.valueAt(entry));
+    }
+    return 0;
+  });
+  yield* packed(codes.values(), (writer, hash) => {
+    const code = hash === ZERO_VALUE || written.codes.has(hash) ? undefined : values.code(hash);
+    if (code !== undefined) {
+      writer.addBytes("bytes", code);
+      written.codes.add(hash);
+    }
+    return 0;
+  });
+  yield* packed(calls(), (writer, call) => {
+    if (written.calls.has(call.key)) {
+      return 0;
+    }
+    writer.addBytes("call", formatStoredCall(call));
+    written.calls.add(call.key);
+    return call.reads.keys.length;
+  });
 };
 
-/** Adds values until the block of rows is full. Returns whether no value is left. */
-const fillValues = function* (
+/** Adds listed rows until the block of rows is full. Returns whether none is left. */
+const fill = function* <T>(
   writer: RowWriter,
-  listed: Iterator<ChangedValue | undefined>,
-  values: ValueStore,
-  codes: string[],
+  listed: Iterator<T | undefined>,
+  add: AddRow<T>,
 ): Generator<void, boolean> {
   while (!writer.isFull) {
     const next = listed.next();
@@ -73,52 +94,9 @@ const fillValues = function* (
       return true;
     }
     if (next.value !== undefined) {
-      const { field, isKnown } = next.value;
-      values.copyTo(next.value, writer.addValue(field, !isKnown));
-      if (field === "code" && isKnown) {
-        codes.push(values.valueOf(next.value));
+      for (let steps = add(writer, next.value); steps > 0; steps--) {
+        yield;
       }
-    }
-    yield;
-  }
-  return false;
-};
-
-const fillCodes = function* (
-  writer: RowWriter,
-  hashes: Iterator<string>,
-  values: ValueStore,
-  written: WrittenRows,
-): Generator<void, boolean> {
-  while (!writer.isFull) {
-    const next = hashes.next();
-    if (next.done === true) {
-      return true;
-    }
-    const code = next.value === ZERO_VALUE || written.codes.has(next.value) ? undefined : values.code(next.value);
-    if (code !== undefined) {
-      writer.addBytes("bytes", code);
-      written.codes.add(next.value);
-    }
-    yield;
-  }
-  return false;
-};
-
-const fillCalls = function* (
-  writer: RowWriter,
-  listed: Iterator<StoredCall | undefined>,
-  written: WrittenRows,
-): Generator<void, boolean> {
-  while (!writer.isFull) {
-    const next = listed.next();
-    if (next.done === true) {
-      return true;
-    }
-    if (next.value !== undefined && !written.calls.has(next.value.key)) {
-      writer.addBytes("call", formatStoredCall(next.value));
-      written.calls.add(next.value.key);
-      yield* next.value.reads.keys.map(() => undefined);
     }
     yield;
   }

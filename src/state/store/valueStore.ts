@@ -268,11 +268,6 @@ export class ValueStore {
     this.#table.copyTo(entry, place);
   }
 
-  /** Returns a value: 64 digits of hex, of a code the hash. */
-  valueOf({ entry }: Pick<ChangedValue, "entry">): string {
-    return this.#table.value(entry);
-  }
-
   /** Returns the keys of up to so many known values, in equal distances from one that is chosen by chance. */
   sample(limit: number, random: () => number): readonly StateKey[] {
     const table = this.#table;
