@@ -163,10 +163,6 @@ export class ChainState {
     this.#isClosed = true;
     this.#rows?.end();
     this.#follower?.close();
-    this.#closeLearning();
-  }
-
-  #closeLearning(): void {
     this.#readers?.close();
   }
 
@@ -242,7 +238,7 @@ export class ChainState {
       successor.#rows?.succeed(this.#rows);
     }
     await untilLinked(values.head, successor.#options);
-    this.#closeLearning();
+    this.#readers?.close();
     calls.length = 0;
     if (isDeepStrictEqual(this.#options.config.simulate, successor.#options.config.simulate)) {
       await this.#holdCalls(calls);

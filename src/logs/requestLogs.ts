@@ -81,8 +81,8 @@ export const otherBranch = (node: Node, message: string): NodeError =>
   new NodeError("otherBranch", node.name, message, RETRY_LATER);
 
 /**
- * Requests the logs of a range from this node only. Returns them in ascending order, each once. Throws if they do not belong to the request. With `checksFilter` that is a wrong response, and so are logs that the filter does
- * not match.
+ * Requests the logs of a range from this node only. Returns them in ascending order, each once. Throws if they do not belong to the
+ * request. With `checksFilter` that is a wrong response, and so are logs that the filter does not match.
  */
 export const requestLogs = async (
   node: Node,

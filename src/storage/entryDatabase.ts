@@ -206,7 +206,10 @@ export class EntryDatabase {
     }
   }
 
-  /** Removes rows that do not count any more, then some of the oldest entries if the room for the next batches is too small. Returns whether it must be called again. */
+  /**
+   * Removes rows that do not count any more. Then removes some of the oldest entries, if the room for the next batches is too small.
+   * Returns whether it must be called again.
+   */
   evict(): boolean {
     if (this.#state.trim()) {
       return true;
