@@ -1,3 +1,4 @@
+import { hashBytes } from "../json/hashBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
 
 /** A longer text is parsed each time. */
@@ -15,15 +16,6 @@ interface KnownText {
   readonly parse: Parse<unknown>;
   readonly parsed: unknown;
 }
-
-/** FNV-1a of 32 bits. A loop, because a call of native code for such a text costs more. */
-const hashOf = (text: Uint8Array, seed: number): number => {
-  let hash = 0x811c9dc5 ^ seed;
-  for (let index = 0; index < text.length; index++) {
-    hash = Math.imul(hash ^ (text[index] ?? 0), 0x01000193);
-  }
-  return hash >>> 0;
-};
 
 const isEqual = (one: Uint8Array, other: Uint8Array): boolean => {
   for (let index = 0; index < one.length; index++) {
@@ -50,7 +42,7 @@ export class ParsedReads {
       return parse(call);
     }
     // Many methods have the same parameters. Their names mostly differ in length.
-    const hash = hashOf(text, call.method.length);
+    const hash = hashBytes(text, 0, text.length, call.method.length);
     const place = hash % PLACES;
     const known = this.#known[place];
     if (known?.hash === hash && known.parse === parse && isEqual(known.text, text)) {
