@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Upstreams } from "../../src/app/upstreams.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
-import { BranchedChain } from "../truth/chain/branchedChain.ts";
+import { BranchedChain } from "../world/chain/branchedChain.ts";
 import { type BenchOptions, type BenchResult, median, round } from "./support/result.ts";
 
 const CLAIM =

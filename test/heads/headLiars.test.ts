@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
-import { BranchedChain } from "../truth/chain/branchedChain.ts";
+import { BranchedChain } from "../world/chain/branchedChain.ts";
 import { forge } from "./forge.ts";
 import { BLOCK_MS, isHonest, metricOf, mineFor, run, STEP_MS, served, startAlone, trackHeads } from "./trackHeads.ts";
 

@@ -7,7 +7,7 @@ import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { FakeError } from "../support/fakes/front.ts";
 import { QUOTES, quotingHandlers, TEXTS } from "../support/fakes/quotedErrors.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import { BranchedChain, isForgedText } from "../truth/chain/branchedChain.ts";
+import { BranchedChain, isForgedText } from "../world/chain/branchedChain.ts";
 
 const HEIGHT = 40;
 const BLOCK_MS = 500;

@@ -1,7 +1,7 @@
 import { createRandomBelow } from "../support/builders/randomValues.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
-import type { Untrue } from "../truth/reorgs/recordedReplica.ts";
-import { type ReorgStep, startReorgRun } from "../truth/reorgs/reorgRun.ts";
+import type { Untrue } from "../world/reorgs/recordedReplica.ts";
+import { type ReorgStep, startReorgRun } from "../world/reorgs/reorgRun.ts";
 import type { LongOptions } from "./support/memory.ts";
 
 const DEFAULT_SECONDS = 300;

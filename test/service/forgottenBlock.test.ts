@@ -4,8 +4,8 @@ import { formatQuantity } from "../../src/ethereum/hex.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
-import { TruthChain } from "../truth/chain/truthChain.ts";
-import { startTruthNode } from "../truth/nodes/truthNode.ts";
+import { TruthChain } from "../world/chain/truthChain.ts";
+import { startTruthNode } from "../world/nodes/truthNode.ts";
 
 /** No block is sealed meanwhile. */
 const BLOCK_TIME_MS = 60_000;

@@ -6,8 +6,8 @@ import { until } from "../support/clients/until.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { type IndexedChain, indexBlock, startIndexedChain } from "../support/servers/indexedChain.ts";
 import { createService } from "../support/servers/service.ts";
-import { TruthChain } from "../truth/chain/truthChain.ts";
-import { startTruthNode } from "../truth/nodes/truthNode.ts";
+import { TruthChain } from "../world/chain/truthChain.ts";
+import { startTruthNode } from "../world/nodes/truthNode.ts";
 
 /** No block is due meanwhile. */
 const BLOCK_TIME_MS = 60_000;

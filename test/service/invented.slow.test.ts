@@ -7,8 +7,8 @@ import { until } from "../support/clients/until.ts";
 import { watchHealth } from "../support/clients/watchHealth.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
-import { BranchedChain, HOLDER, isForgedText } from "../truth/chain/branchedChain.ts";
-import { EMITTER } from "../truth/chain/emitter.ts";
+import { BranchedChain, HOLDER, isForgedText } from "../world/chain/branchedChain.ts";
+import { EMITTER } from "../world/chain/emitter.ts";
 
 const HEIGHT = 40;
 const BLOCK_MS = 250;

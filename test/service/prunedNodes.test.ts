@@ -3,8 +3,8 @@ import { type TestContext, test } from "node:test";
 import { rpc } from "../support/clients/rpc.ts";
 import type { LieResponse } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
-import { TruthChain } from "../truth/chain/truthChain.ts";
-import { startTruthNode, type TruthNode } from "../truth/nodes/truthNode.ts";
+import { TruthChain } from "../world/chain/truthChain.ts";
+import { startTruthNode, type TruthNode } from "../world/nodes/truthNode.ts";
 
 const CHAIN_ID = 1;
 /** No block is sealed meanwhile. */

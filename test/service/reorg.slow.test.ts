@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ReorgStep, startReorgRun } from "../truth/reorgs/reorgRun.ts";
+import { type ReorgStep, startReorgRun } from "../world/reorgs/reorgRun.ts";
 
 const STEPS: readonly ReorgStep[] = [
   { kind: "mine", blocks: 2 },

@@ -4,9 +4,9 @@ import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
-import { SENDERS } from "../truth/chain/openBlock.ts";
-import { TruthChain } from "../truth/chain/truthChain.ts";
-import { startTruthNode } from "../truth/nodes/truthNode.ts";
+import { SENDERS } from "../world/chain/openBlock.ts";
+import { TruthChain } from "../world/chain/truthChain.ts";
+import { startTruthNode } from "../world/nodes/truthNode.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 const FEE_RECIPIENT = `0x${"ee".repeat(20)}`;

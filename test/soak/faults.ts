@@ -2,11 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FeedFaults } from "../devnet/feedServer.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
 import type { RedisServer } from "../support/servers/redis.ts";
-import { RECOVERY_MS } from "../truth/chain/lagBound.ts";
-import type { TruthChain } from "../truth/chain/truthChain.ts";
-import type { TruthNode } from "../truth/nodes/truthNode.ts";
+import { RECOVERY_MS } from "../world/chain/lagBound.ts";
+import type { TruthChain } from "../world/chain/truthChain.ts";
+import type { TruthNode } from "../world/nodes/truthNode.ts";
+import type { SoakReplicas } from "../world/servers/soakReplicas.ts";
 import type { Recorder } from "./recorder.ts";
-import type { SoakReplicas } from "./servers/soakReplicas.ts";
 
 /** All that the faults act on. */
 export interface SoakWorld {

@@ -1,9 +1,9 @@
-import type { TruthChain } from "../truth/chain/truthChain.ts";
-import type { EventBook } from "../truth/judge/eventBook.ts";
-import type { HeadOrder } from "../truth/judge/headOrder.ts";
-import { Judge } from "../truth/judge/judge.ts";
-import { namesUnknownBlock } from "../truth/judge/namedBlocks.ts";
-import type { JudgedAnswer } from "../truth/judge/outcome.ts";
+import type { TruthChain } from "../world/chain/truthChain.ts";
+import type { EventBook } from "../world/judge/eventBook.ts";
+import type { HeadOrder } from "../world/judge/headOrder.ts";
+import { Judge } from "../world/judge/judge.ts";
+import { namesUnknownBlock } from "../world/judge/namedBlocks.ts";
+import type { JudgedAnswer } from "../world/judge/outcome.ts";
 import { type ErrorCircumstances, errorFault, MAX_ERROR_SHARE, MIN_QUIET_SHARE } from "./errorRules.ts";
 
 export type FindingKind =

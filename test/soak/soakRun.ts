@@ -3,17 +3,17 @@ import { Agent } from "undici";
 import { createFeedServer } from "../devnet/feedServer.ts";
 import { createRandomBelow } from "../support/builders/randomValues.ts";
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
-import { TruthChain } from "../truth/chain/truthChain.ts";
-import { createTurns } from "../truth/chain/turns.ts";
-import { startTruthNode } from "../truth/nodes/truthNode.ts";
-import { runFilterClient } from "./clients/filterClient.ts";
-import { type ClientOptions, runHttpClient, type SoakTarget } from "./clients/httpClient.ts";
-import { runSocketClient } from "./clients/socketClient.ts";
+import { TruthChain } from "../world/chain/truthChain.ts";
+import { createTurns } from "../world/chain/turns.ts";
+import { runFilterClient } from "../world/clients/filterClient.ts";
+import { type ClientOptions, runHttpClient, type SoakTarget } from "../world/clients/httpClient.ts";
+import { runSocketClient } from "../world/clients/socketClient.ts";
+import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startRoundRobin } from "../world/servers/roundRobin.ts";
+import { SoakReplicas } from "../world/servers/soakReplicas.ts";
 import { REDIS_TIMEOUT_MS, runFaults, type SoakWorld } from "./faults.ts";
 import { plantedFaultOf } from "./plantedFaults.ts";
 import { Recorder } from "./recorder.ts";
-import { startRoundRobin } from "./servers/roundRobin.ts";
-import { SoakReplicas } from "./servers/soakReplicas.ts";
 
 export interface SoakOptions {
   readonly seconds: number;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PLANTED_PROXIES, plantedProxyOf } from "./proxies/plantedProxy.ts";
+import { PLANTED_PROXIES, plantedProxyOf } from "../world/proxies/plantedProxy.ts";
 import type { ScoreReport } from "./score.ts";
 import { runTruth } from "./truthRun.ts";
 import { countFaults } from "./truthTable.ts";

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import { proxyOf } from "./proxies/proxies.ts";
+import { proxyOf } from "../world/proxies/proxies.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { runTruth } from "./truthRun.ts";
 import { countFaults, formatTruthTable, hasAnswers } from "./truthTable.ts";

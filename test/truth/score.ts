@@ -1,11 +1,11 @@
 import type { ChainCall } from "../support/servers/sealedChain.ts";
-import type { TruthChain } from "./chain/truthChain.ts";
-import type { PostedCalls } from "./clients/postCalls.ts";
-import type { EventBook } from "./judge/eventBook.ts";
-import { RisingValue } from "./judge/headOrder.ts";
-import { Judge } from "./judge/judge.ts";
-import { namesUnknownBlock } from "./judge/namedBlocks.ts";
-import { headOf, type JudgedAnswer } from "./judge/outcome.ts";
+import type { TruthChain } from "../world/chain/truthChain.ts";
+import type { PostedCalls } from "../world/clients/postCalls.ts";
+import type { EventBook } from "../world/judge/eventBook.ts";
+import { RisingValue } from "../world/judge/headOrder.ts";
+import { Judge } from "../world/judge/judge.ts";
+import { namesUnknownBlock } from "../world/judge/namedBlocks.ts";
+import { headOf, type JudgedAnswer } from "../world/judge/outcome.ts";
 
 const MAX_EXAMPLES = 2;
 const MAX_TEXT = 400;

@@ -5,12 +5,12 @@ import { createUnitsOf } from "../../src/access/providerUnits.ts";
 import { createFeedServer } from "../devnet/feedServer.ts";
 import { createRandomBelow } from "../support/builders/randomValues.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
-import { BLOCK_MS } from "./chain/blockTime.ts";
-import { TruthChain } from "./chain/truthChain.ts";
-import { createTurns } from "./chain/turns.ts";
-import { runClients } from "./clients/truthClients.ts";
-import { startTruthNode, type TruthNode } from "./nodes/truthNode.ts";
-import type { RunningProxy, TruthProxy } from "./proxies/truthProxy.ts";
+import { BLOCK_MS } from "../world/chain/blockTime.ts";
+import { TruthChain } from "../world/chain/truthChain.ts";
+import { createTurns } from "../world/chain/turns.ts";
+import { runClients } from "../world/clients/truthClients.ts";
+import { startTruthNode, type TruthNode } from "../world/nodes/truthNode.ts";
+import type { RunningProxy, TruthProxy } from "../world/proxies/truthProxy.ts";
 import { MESSAGES_A_BLOCK, SCENARIOS, type Scenario, type ScenarioWorld } from "./scenarios.ts";
 import { Score, type ScoreReport } from "./score.ts";
 

@@ -10,8 +10,8 @@ import { PendingTransactions } from "../../src/nodes/pendingTransactions.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
-import { TruthChain } from "../truth/chain/truthChain.ts";
-import { startTruthNode } from "../truth/nodes/truthNode.ts";
+import { TruthChain } from "../world/chain/truthChain.ts";
+import { startTruthNode } from "../world/nodes/truthNode.ts";
 import { readJson } from "./vectorFolder.ts";
 
 /** Inputs of faults that were found, with the right answers. */

@@ -1,8 +1,8 @@
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
-import { EMITTER, TOPIC } from "../../truth/chain/emitter.ts";
-import { SENDERS } from "../../truth/chain/openBlock.ts";
-import { ancestorAt } from "../../truth/chain/truthBlock.ts";
-import type { TruthChain } from "../../truth/chain/truthChain.ts";
+import { EMITTER, TOPIC } from "../../world/chain/emitter.ts";
+import { SENDERS } from "../../world/chain/openBlock.ts";
+import { ancestorAt } from "../../world/chain/truthBlock.ts";
+import type { TruthChain } from "../../world/chain/truthChain.ts";
 import { mutateJson } from "./mutateJson.ts";
 import type { Choices } from "./random.ts";
 

@@ -1,6 +1,6 @@
 import { formatQuantity } from "../../../src/ethereum/hex.ts";
-import { TruthChain } from "../../truth/chain/truthChain.ts";
-import { startTruthNode } from "../../truth/nodes/truthNode.ts";
+import { TruthChain } from "../../world/chain/truthChain.ts";
+import { startTruthNode } from "../../world/nodes/truthNode.ts";
 import { rpc } from "../clients/rpc.ts";
 import { callsOf, forwardTo, type NodeCall, startFront } from "../fakes/front.ts";
 import type { Lifespan } from "./redis.ts";

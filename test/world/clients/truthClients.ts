@@ -2,11 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { createRandomBelow } from "../../support/builders/randomValues.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
+import { ClientSight, type Score } from "../../truth/score.ts";
 import { EMITTER } from "../chain/emitter.ts";
 import { SENDERS } from "../chain/openBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { EventBook } from "../judge/eventBook.ts";
-import { ClientSight, type Score } from "../score.ts";
 import { postCalls } from "./postCalls.ts";
 import { nextQuestion } from "./questions.ts";
 

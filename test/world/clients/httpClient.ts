@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "undici";
+import type { Recorder } from "../../soak/recorder.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
-import type { TruthChain } from "../../truth/chain/truthChain.ts";
-import { postCalls, type RpcResponse } from "../../truth/clients/postCalls.ts";
-import { nextQuestion } from "../../truth/clients/questions.ts";
-import { HeadOrder } from "../../truth/judge/headOrder.ts";
-import { headOf } from "../../truth/judge/outcome.ts";
-import type { Recorder } from "../recorder.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
+import { HeadOrder } from "../judge/headOrder.ts";
+import { headOf } from "../judge/outcome.ts";
 import { REPLICA_HEADER } from "../servers/roundRobin.ts";
+import { postCalls, type RpcResponse } from "./postCalls.ts";
+import { nextQuestion } from "./questions.ts";
 
 export interface SoakTarget {
   readonly chain: TruthChain;

@@ -128,7 +128,7 @@ export class SoakReplicas {
       args: ["--config", slot.file],
       nodeArgs: [
         ...["--expose-gc", "--import", pathOf("soakPreload.ts")],
-        ...(planted === undefined ? [] : ["--import", pathOf("../plantFault.ts")]),
+        ...(planted === undefined ? [] : ["--import", pathOf("../../soak/plantFault.ts")]),
       ],
       environment: planted === undefined ? {} : { FAULT: planted },
       onLine: (line) => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { EMITTER } from "../../truth/chain/emitter.ts";
-import { EventBook } from "../../truth/judge/eventBook.ts";
-import { PAUSED_REDIS, REDIS_TIMEOUT_MS } from "../faults.ts";
+import { PAUSED_REDIS, REDIS_TIMEOUT_MS } from "../../soak/faults.ts";
+import { EMITTER } from "../chain/emitter.ts";
+import { EventBook } from "../judge/eventBook.ts";
 import { type ClientOptions, post } from "./httpClient.ts";
 
 const MAX_POLL_MS = 700;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { writeStandIn } from "../../bench/support/peers/standInProgram.ts";
-import { runTruth } from "../truthRun.ts";
-import { countFaults } from "../truthTable.ts";
+import { runTruth } from "../../truth/truthRun.ts";
+import { countFaults } from "../../truth/truthTable.ts";
 import { proxyOf } from "./proxies.ts";
 import { TRUTH_PROGRAMS } from "./templates.ts";
 

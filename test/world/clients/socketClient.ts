@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectSocket, type SocketClient } from "../../support/clients/socketClient.ts";
-import { EMITTER } from "../../truth/chain/emitter.ts";
-import { nextQuestion } from "../../truth/clients/questions.ts";
-import { EventBook, type EventKind } from "../../truth/judge/eventBook.ts";
+import { EMITTER } from "../chain/emitter.ts";
+import { EventBook, type EventKind } from "../judge/eventBook.ts";
 import type { ClientOptions, SoakTarget } from "./httpClient.ts";
+import { nextQuestion } from "./questions.ts";
 
 const MAX_PAUSE_MS = 40;
 const RECONNECT_MS = 200;
