@@ -16,6 +16,7 @@ const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 export const SECRET = "s3cret";
 
 interface Line {
+  readonly level?: string;
   readonly msg: string;
   readonly listening?: string;
   readonly ops?: string;

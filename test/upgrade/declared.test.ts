@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { readMetrics } from "../../docs/metricsTable.ts";
 import { valuesSchema } from "../../helm/values.ts";
-import { readArguments, readConfig } from "../../src/config/readConfig.ts";
+import { ConfigError, readArguments, readConfig } from "../../src/config/readConfig.ts";
 import { readRepositoryFile } from "../docs/repositoryFiles.ts";
 import { CHART } from "../helm/helm.ts";
 import { mergeValues } from "../helm/mergeValues.ts";
@@ -18,7 +18,20 @@ const RENAMED = renamedIn(CHANGELOG);
 const REMOVED = removedIn(CHANGELOG);
 const nameNow = (old: string): string => RENAMED.get(old) ?? old;
 
-test("every configuration in the documents of the base tree is still valid", { skip }, (t) => {
+/** Returns the faults of a configuration. */
+const faultsOf = (file: string, environment: Readonly<Record<string, string>>): readonly string[] => {
+  try {
+    readConfig(readArguments(["--config", file], environment), environment);
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error));
+    return error.faults;
+  }
+};
+
+test("a configuration in the documents of the base tree is still valid, or its errors say what is removed", {
+  skip,
+}, (t) => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-upgrade-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "forebay.yaml");
@@ -28,10 +41,15 @@ test("every configuration in the documents of the base tree is still valid", { s
     .map(([, yaml = ""]) => yaml)
     .filter((yaml) => /^chains:/m.test(yaml));
   assert.ok(examples.length >= 7, `${examples.length} examples`);
-  for (const yaml of examples) {
+  const faults = examples.map((yaml) => {
     writeFileSync(file, yaml);
-    readConfig(readArguments(["--config", file], environment), environment);
-  }
+    return faultsOf(file, environment);
+  });
+  assert.ok(faults.filter(({ length }) => length === 0).length >= 5, "most examples are valid");
+  assert.deepEqual(
+    faults.flat().filter((fault) => !/: \w+ is removed: ./.test(fault)),
+    [],
+  );
 });
 
 test("the values of the base tree's chart fit the present schema", { skip }, () => {
