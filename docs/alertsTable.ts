@@ -7,14 +7,16 @@ const readRules = () =>
     .parse(parse(readFileSync(new URL("../grafana/alerts.yaml", import.meta.url), "utf8")))
     .groups.flatMap(({ rules }) => rules);
 
-/** Formats one row per rule: name, expression on one line, window and description. */
-export const formatAlertsTable = (): string =>
-  [
-    "| Alert | Fires when | For | What it means |",
-    "|---|---|---|---|",
-    ...readRules().map(({ alert, expr, for: duration = "at once", labels, annotations }) => {
-      const condition = expr.trim().replaceAll(/\s+/g, " ").replaceAll("|", "\\|");
-      const name = labels.severity === "critical" ? `**${alert}**` : alert;
-      return `| ${name} | \`${condition}\` | ${duration} | ${annotations.description} |`;
+/** Writes severity, condition and meaning of each rule below the heading of its section in docs/runbook.md. */
+export const withAlerts = (page: string): string => {
+  const texts = new Map(
+    readRules().map(({ alert, expr, for: duration, labels, annotations }) => {
+      const condition = `\`${expr.trim().replaceAll(/\s+/g, " ")}\`${duration === undefined ? "" : ` for ${duration}`}`;
+      const critical = labels.severity === "critical" ? "**Critical.** " : "";
+      return [alert, `${critical}Fires at ${condition}. ${annotations.description}`];
     }),
-  ].join("\n");
+  );
+  return page.replaceAll(/^### (\w+)\n.*$/gm, (section, alert: string) =>
+    texts.has(alert) ? `### ${alert}\n${texts.get(alert)}` : section,
+  );
+};

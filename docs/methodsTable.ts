@@ -40,9 +40,9 @@ const cellsOf = ({ retention, atPending, isSlow, prove }: Method): string =>
   [RETENTION[retention], PENDING[atPending], isSlow ? "yes" : "", proveLabel(prove)].join(" | ");
 
 /** The table of docs/methods.md: one row for the methods with the same retention, behaviour at `pending`, slowness and proof. */
-export const formatMethodsTable = (methods: readonly Method[] = table): string => {
+export const formatMethodsTable = (): string => {
   const order = Object.keys(RETENTION);
-  const sorted = methods.toSorted((one, other) => order.indexOf(one.retention) - order.indexOf(other.retention));
+  const sorted = table.toSorted((one, other) => order.indexOf(one.retention) - order.indexOf(other.retention));
   const rows = Map.groupBy(sorted, cellsOf);
   return [
     "| Method | Cached | At `pending` | Slow | Proven |",

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { formatValuesTable } from "../helm/valuesTable.ts";
-import { formatAlertsTable } from "./alertsTable.ts";
+import { withAlerts } from "./alertsTable.ts";
 import { formatConfigurationTable } from "./configurationTable.ts";
 import { formatMethodsTable } from "./methodsTable.ts";
 import { formatMetricsTable } from "./metricsTable.ts";
@@ -22,21 +22,27 @@ export const withTable = (page: string, table: string): string => {
   return `${page.slice(0, begin + BEGIN.length)}\n${table}\n${page.slice(end)}`;
 };
 
+const table = (path: string, format: () => string) => ({
+  file: new URL(path, import.meta.url),
+  update: (page: string): string => withTable(page, format()),
+});
+
+/** The pages with a generated part, each with what writes it anew. */
 export const TABLES = [
-  { file: new URL("configuration.md", import.meta.url), format: formatConfigurationTable },
-  { file: new URL("metrics.md", import.meta.url), format: formatMetricsTable },
-  { file: new URL("alerts.md", import.meta.url), format: formatAlertsTable },
-  { file: new URL("providers.md", import.meta.url), format: formatProvidersTable },
-  { file: new URL("retries.md", import.meta.url), format: formatRetriesTable },
-  { file: new URL("truth.md", import.meta.url), format: formatTruthReports },
-  { file: new URL("../README.md", import.meta.url), format: formatTruthSums },
-  { file: new URL("limits.md", import.meta.url), format: formatRefusedMethods },
-  { file: new URL("methods.md", import.meta.url), format: () => formatMethodsTable() },
-  { file: new URL("../helm/README.md", import.meta.url), format: formatValuesTable },
+  table("configuration.md", formatConfigurationTable),
+  table("metrics.md", formatMetricsTable),
+  table("providers.md", formatProvidersTable),
+  table("retries.md", formatRetriesTable),
+  table("truth.md", formatTruthReports),
+  table("../README.md", formatTruthSums),
+  table("limits.md", formatRefusedMethods),
+  table("methods.md", formatMethodsTable),
+  table("../helm/README.md", formatValuesTable),
+  { file: new URL("runbook.md", import.meta.url), update: withAlerts },
 ];
 
 if (import.meta.main) {
-  for (const { file, format } of TABLES) {
-    writeFileSync(file, withTable(readFileSync(file, "utf8"), format()));
+  for (const { file, update } of TABLES) {
+    writeFileSync(file, update(readFileSync(file, "utf8")));
   }
 }

@@ -25,7 +25,7 @@ export const configSchema = z
     server: serverSchema.prefault({}),
     access: accessSchema.prefault({}),
     usage: usageSchema.prefault({}),
-    tracing: tracingSchema.optional().describe("Switches tracing with OpenTelemetry on (docs/tracing.md)"),
+    tracing: tracingSchema.optional().describe("Switches tracing with OpenTelemetry on (docs/metrics.md)"),
     log: z
       .strictObject({
         level: z

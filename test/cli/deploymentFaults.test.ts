@@ -35,9 +35,9 @@ interface Row {
 
 const codesOf = (cell: string): readonly string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 
-/** The table of faults of docs/troubleshooting.md. */
+/** The table of faults of docs/runbook.md. */
 const rows = new Map(
-  readRepositoryFile("docs/troubleshooting.md")
+  readRepositoryFile("docs/runbook.md")
     .split("\n")
     .filter((line) => line.includes("| Forebay"))
     .map((line): [string, Row] => {

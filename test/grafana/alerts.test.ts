@@ -40,7 +40,7 @@ test("every alert names its section of the runbook, which says where to look and
   const runbook = readFileSync(new URL("../docs/runbook.md", GRAFANA), "utf8");
   const sections = new Map(
     runbook
-      .split(/^## /m)
+      .split(/^### /m)
       .slice(1)
       .map((section) => [section.split("\n", 1)[0], section]),
   );

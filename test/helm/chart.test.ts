@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from "node:util";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { alertsWithThreshold } from "../../grafana/thresholds.ts";
-import { FILES } from "../../helm/generate.ts";
 import { valuesSchema } from "../../helm/values.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { STATE_SAVE_MS } from "../../src/state/rows/stateRows.ts";
@@ -17,12 +16,6 @@ import { isMapping, mergeValues } from "./mergeValues.ts";
 const read = (path: string): unknown => parse(readFileSync(new URL(path, CHART), "utf8"));
 const DEFAULTS = read("values.yaml");
 const CI = readdirSync(new URL("ci/", CHART));
-
-test("the schema, the dashboard and the rules in the chart are as the code has them (npm run generate)", () => {
-  for (const { file, format } of FILES) {
-    assert.equal(readFileSync(file, "utf8"), format(), file.pathname);
-  }
-});
 
 test("the default values lack nothing but chains and the image", () => {
   const { error } = valuesSchema.safeParse(DEFAULTS);
