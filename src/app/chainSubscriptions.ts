@@ -1,7 +1,8 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { type Caller, ownContext } from "../core/context.ts";
+import type { FollowedHeads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
-import { type FollowedHeads, followAgreed, followOnly } from "../heads/followHeads.ts";
+import { followAgreed, followOnly } from "../heads/followHeads.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";

@@ -1,5 +1,5 @@
 import type { ChainConfig } from "../config/schema.ts";
-import type { BlockId, HeaderFields } from "../core/heads.ts";
+import { type BlockId, type HeaderFields, isCanonicalIn } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
@@ -52,9 +52,9 @@ const PROBE_TIMEOUT_MS = 5_000;
 /** Returns the headers and hashes of canonical blocks. */
 const createBlockLookups = ({ upstreams: { heads }, forks }: ChainCallCacheOptions) => {
   const ownHashes = new OwnHashes();
-  const canonical = ({ number, hash }: BlockId) => {
+  const canonical = (block: BlockId) => {
     const current = heads.current();
-    return current?.at(number)?.hash === hash ? current : undefined;
+    return isCanonicalIn(current, block) ? current : undefined;
   };
   return {
     // The hash of a header in the ring was not computed when it was added.

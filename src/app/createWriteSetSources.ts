@@ -1,7 +1,7 @@
 import { LeasedValues } from "../cache/leasedValues.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
-import type { BlockId, HeaderFields } from "../core/heads.ts";
+import { type BlockId, type HeaderFields, isCanonicalIn } from "../core/heads.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
@@ -104,9 +104,9 @@ const createShare = ({
 
 const headerOf =
   ({ upstreams }: WriteSetSourcesOptions) =>
-  ({ number, hash }: BlockId): HeaderFields | undefined => {
+  (block: BlockId): HeaderFields | undefined => {
     const heads = upstreams.heads.current();
-    return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
+    return heads !== undefined && isCanonicalIn(heads, block) ? heads.header(block.number) : undefined;
   };
 
 /** Faster chains have no time for a witness of each block. */

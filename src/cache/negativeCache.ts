@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { BlockId, Heads } from "../core/heads.ts";
+import { type BlockId, type Heads, isCanonicalIn } from "../core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { asBuffer } from "../json/jsonBytes.ts";
 
@@ -86,7 +86,7 @@ export class NegativeCache {
   /** Returns the block of the view that lists the transaction; undefined if none is known. */
   blockOf(hash: string, heads: Heads): BlockId | undefined {
     const block = this.#sealed.get(hash.toLowerCase());
-    return block !== undefined && heads.at(block.number)?.hash === block.hash ? block : undefined;
+    return block !== undefined && isCanonicalIn(heads, block) ? block : undefined;
   }
 }
 

@@ -35,9 +35,26 @@ export interface Heads {
   readonly oldest: bigint;
 }
 
+/** Whether a block is the one at its number in some heads or in a ring. */
+export const isCanonicalIn = (
+  blocks: { at(number: bigint): BlockId | undefined } | undefined,
+  { number, hash }: BlockId,
+): boolean => blocks?.at(number)?.hash === hash;
+
 /** The difference between two Heads: blocks `from` are no longer canonical, blocks `to` are new. Both are oldest first. */
 export interface HeadChange {
   readonly heads: Heads;
   readonly from: readonly RingBlock[];
   readonly to: readonly RingBlock[];
+}
+
+/** The heads of a chain, as they are now. */
+export interface CurrentHeads {
+  current(): Heads | undefined;
+}
+
+/** The heads of a chain, as their followers read them. */
+export interface FollowedHeads extends CurrentHeads {
+  /** Calls the listener synchronously when the heads change. */
+  subscribe(listener: (change: HeadChange) => void): () => void;
 }

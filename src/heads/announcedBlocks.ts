@@ -1,4 +1,4 @@
-import type { BlockId } from "../core/heads.ts";
+import { type BlockId, isCanonicalIn } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { SealedBlock } from "../nodes/blockReads.ts";
 import { hasHeaderHash, hasOwnHash, isSameHeader } from "../verification/checkHeader.ts";
@@ -12,15 +12,13 @@ export interface NodeChain {
   readonly blocks: readonly SealedBlock[];
 }
 
-const isInRing = (ring: BlockRing, { number, hash }: BlockId): boolean => ring.at(number)?.hash === hash;
-
 export const headOf = ({ base, blocks }: NodeChain): BlockId => blocks.at(-1)?.block ?? base;
 
 /** Returns the hash of the node's block at a number; undefined if it is above the node's head or unknown. */
 export const hashAt = ({ base, blocks }: NodeChain, number: bigint, ring: BlockRing): Hash | undefined =>
   number > base.number
     ? blocks[Number(number - base.number) - 1]?.block.hash
-    : isInRing(ring, base)
+    : isCanonicalIn(ring, base)
       ? ring.at(number)?.hash
       : undefined;
 
@@ -41,7 +39,7 @@ export const sealedBlocksOf = (ring: BlockRing, number: bigint): SealedBlock[] =
 export const rejoin = (chain: NodeChain, before: BlockRing, ring: BlockRing): NodeChain | undefined => {
   const replaced: SealedBlock[] = [];
   let { base } = chain;
-  while (!isInRing(ring, base)) {
+  while (!isCanonicalIn(ring, base)) {
     const block = before.at(base.number);
     const parent = before.at(base.number - 1n);
     if (block?.hash !== base.hash || parent === undefined) {
@@ -51,7 +49,7 @@ export const rejoin = (chain: NodeChain, before: BlockRing, ring: BlockRing): No
     base = parent;
   }
   const blocks = [...replaced, ...chain.blocks];
-  const first = blocks.findIndex(({ block }) => !isInRing(ring, block));
+  const first = blocks.findIndex(({ block }) => !isCanonicalIn(ring, block));
   const added = first === -1 ? blocks.length : first;
   const { number, hash } = blocks[added - 1]?.block ?? base;
   return { base: { number, hash }, blocks: blocks.slice(added) };
@@ -66,7 +64,7 @@ export const linkHead = (head: SealedBlock, ring: BlockRing, find: FindBlock): N
   for (let low: SealedBlock = head; ; ) {
     const { number, parentHash } = low.block;
     const base = { number: number - 1n, hash: parentHash };
-    if (isInRing(ring, base)) {
+    if (isCanonicalIn(ring, base)) {
       return { base, blocks: descending.reverse() };
     }
     const parent = find(parentHash);

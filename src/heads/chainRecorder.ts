@@ -1,3 +1,4 @@
+import { isCanonicalIn } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { headScope, readBlocks, readLinked, type SealedBlock } from "../nodes/blockReads.ts";
@@ -35,7 +36,7 @@ export class ChainRecorder {
     if (this.#origins.isOlderHead(node, announced.block, ring)) {
       return true;
     }
-    if (ring.at(number)?.hash === hash) {
+    if (isCanonicalIn(ring, announced.block)) {
       this.#recordChain(node, { base: { number, hash }, blocks: [] });
       return true;
     }

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { BlockId } from "../core/heads.ts";
+import { type BlockId, isCanonicalIn } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import { BackOff } from "../nodes/backOff.ts";
 import { blockScope, readBlock, readBlocks } from "../nodes/blockReads.ts";
@@ -225,7 +225,7 @@ export class FinalityFollower {
         return undefined;
       }
       // The ring has the hash of a recent block. Other origins must have an older one under the same hash.
-      if (required === 1 || canonical.ring?.at(report.number)?.hash === report.hash) {
+      if (required === 1 || isCanonicalIn(canonical.ring, report)) {
         return report;
       }
       const has = await Promise.all(descending.slice(0, index + 1).map(({ node }) => hasBlock(node, report, signal)));

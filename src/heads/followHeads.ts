@@ -1,11 +1,5 @@
-import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import { type FollowedHeads, type HeadChange, type Heads, isCanonicalIn, type RingBlock } from "../core/heads.ts";
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
-
-/** The heads of a chain, as its followers read them. */
-export interface FollowedHeads {
-  current(): Heads | undefined;
-  subscribe(listener: (change: HeadChange) => void): () => void;
-}
 
 const blocksAbove = ({ at, latest }: Heads, number: bigint): readonly RingBlock[] => {
   const blocks: RingBlock[] = [];
@@ -33,7 +27,7 @@ const changeBetween = (before: Heads, heads: Heads): HeadChange => {
 
 /** Whether the newest block of the heads is an ancestor of that of the others. */
 const areBelow = ({ latest }: Heads, others: Heads): boolean =>
-  latest.number < others.latest.number && others.at(latest.number)?.hash === latest.hash;
+  latest.number < others.latest.number && isCanonicalIn(others, latest);
 
 /**
  * Follows the newest heads that a majority of several origins has, for one listener. Without any, they stay as they were.

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { BlockId, RingBlock } from "../core/heads.ts";
+import { type BlockId, isCanonicalIn, type RingBlock } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { BackOff } from "../nodes/backOff.ts";
 import { headScope, readBlock, readBlocks, readLinked } from "../nodes/blockReads.ts";
@@ -244,7 +244,7 @@ export class NewRings {
   async #isBehind(block: RingBlock, ring: BlockRing, heads: readonly OfferedHead[]): Promise<boolean> {
     const { signal, blockTimeMs } = this.#options;
     if (block.number >= ring.oldest) {
-      return ring.at(block.number)?.hash === block.hash;
+      return isCanonicalIn(ring, block);
     }
     const others = this.#options.nodes.filter(
       (node) => node.identity.isIdentified && !heads.some((head) => head.node === node),

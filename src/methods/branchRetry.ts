@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
-import type { Heads } from "../core/heads.ts";
+import { type Heads, isCanonicalIn } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryCause, type RetryRule, retryCause } from "../core/retryPolicy.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
@@ -40,7 +40,7 @@ const outsideView = ({ node = "a node" }: RpcResponse): NodeError =>
   });
 
 const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
-  block !== undefined && heads.at(block.number)?.hash === block.hash;
+  block !== undefined && isCanonicalIn(heads, block);
 
 const isOtherHead = (next: Heads | undefined, { view }: Context): next is Heads =>
   next !== undefined && next.latest.hash !== view.heads.latest.hash;

@@ -1,5 +1,5 @@
 import type { Context } from "../core/context.ts";
-import type { BlockId, Heads } from "../core/heads.ts";
+import { type BlockId, type Heads, isCanonicalIn } from "../core/heads.ts";
 import { type BlockRange, resolveLogRange } from "../core/logRange.ts";
 import { isNodeFault, NodeError, type NodeErrorKind } from "../core/node.ts";
 import { readBlockNumberOrTagOrHash, readLogQuery } from "../core/paramReaders.ts";
@@ -117,7 +117,7 @@ const requireProof = (response: RpcResponse, proven: ProvenCall): RpcResponse =>
     throw new NotProvenError("noProof", grade);
   }
   if (!isAnchored(block, proven)) {
-    const isServed = proven.context.view.heads.at(block.number)?.hash === block.hash;
+    const isServed = isCanonicalIn(proven.context.view.heads, block);
     throw new NotProvenError(isServed ? "noProof" : "notAgreed", grade);
   }
   return response;
@@ -276,9 +276,9 @@ const readPart = async (proven: ProvenCall, part: ProvenPart, named: unknown): P
 };
 
 /** Reads the receipts of a block, which its root verifies. Throws without them. */
-const readReceipts = async ({ context, read }: ProvenCall, { number, hash }: BlockId): Promise<Uint8Array> => {
-  const isCanonical = context.view.heads.at(number)?.hash === hash;
-  const { grade, body } = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(number) : hash]);
+const readReceipts = async ({ context, read }: ProvenCall, block: BlockId): Promise<Uint8Array> => {
+  const isCanonical = isCanonicalIn(context.view.heads, block);
+  const { grade, body } = await read("eth_getBlockReceipts", [isCanonical ? formatQuantity(block.number) : block.hash]);
   if (grade === undefined || !(body instanceof Uint8Array)) {
     throw new NotProvenError("noProof", grade);
   }

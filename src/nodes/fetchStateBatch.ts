@@ -1,4 +1,4 @@
-import type { Heads } from "../core/heads.ts";
+import type { CurrentHeads } from "../core/heads.ts";
 import { msUntilHalf } from "../core/lazySignal.ts";
 import { NodeError, UnverifiedError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
@@ -12,7 +12,7 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface StateNodes {
   readonly nodes: readonly UpstreamNode[];
-  readonly heads: { current(): Heads | undefined };
+  readonly heads: CurrentHeads;
 }
 
 const decoder = new TextDecoder();

@@ -1,4 +1,4 @@
-import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
+import { type BlockId, type HeaderFields, type Heads, isCanonicalIn } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
@@ -44,8 +44,8 @@ export class ExecutedBlocks {
     return this.#blocks.get(block.hash) ?? (this.#isCompared(block) ? "incomplete" : "late");
   }
 
-  #isCompared({ number, hash }: BlockId): boolean {
-    return this.#heads?.at(number)?.hash === hash;
+  #isCompared(block: BlockId): boolean {
+    return isCanonicalIn(this.#heads, block);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import type { FollowedHeads, Heads, RingBlock } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ExtraBlockFields } from "./applyMessage.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
@@ -98,10 +98,7 @@ const publishedPart = (passed: Passed, pipeline: Pick<ExecutionPipeline, "record
 };
 
 /** The heads of a chain, as the head tracker publishes them. */
-export interface HeadSource {
-  current(): Heads | undefined;
-  /** Calls the listener synchronously when the heads change. */
-  subscribe(listener: (change: HeadChange) => void): () => void;
+export interface HeadSource extends FollowedHeads {
   /** Polls the nodes now. Concurrent calls share one poll. */
   refresh(): Promise<Heads>;
   /** In native mode, sealed blocks answer at `pending`. The heads are then polled once a block. */

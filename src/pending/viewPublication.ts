@@ -1,4 +1,4 @@
-import type { Heads } from "../core/heads.ts";
+import { type Heads, isCanonicalIn } from "../core/heads.ts";
 import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
@@ -92,7 +92,7 @@ export class ViewPublication {
       chainAt: (hash) => {
         const chain = this.#recent.find(hash);
         const number = chain?.blocks.at(-1)?.environment.number;
-        return number !== undefined && head.at(number)?.hash === hash ? undefined : chain;
+        return number !== undefined && isCanonicalIn(head, { number, hash }) ? undefined : chain;
       },
       advanceNonce: this.#options.advanceNonce,
     });

@@ -1,5 +1,5 @@
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
-import type { HeadChange, Heads } from "../core/heads.ts";
+import type { FollowedHeads, Heads } from "../core/heads.ts";
 import {
   CLZ_CODE,
   chainForks,
@@ -102,7 +102,7 @@ export interface RulesWatchOptions {
   /** Fork times beside those of the table. It is read again when it changes. */
   readonly forksFile?: string | undefined;
   readonly genesisHash: () => Hash;
-  readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };
+  readonly heads: FollowedHeads;
   readonly callNode: (method: string, params: readonly unknown[]) => Promise<unknown>;
   readonly forwarded: { set(reason: "rulesUnknown", isSo: boolean): void };
   readonly telemetry: Telemetry;

@@ -115,12 +115,6 @@ export class AwaitedBlock {
 /** Write sets that are read at the same time. With blocks of 200 ms and a second for each read, fewer would fall behind. */
 const MAX_CONCURRENT_READS = 6;
 
-/** Returns the function that recognizes blocks of the served chain. */
-export const isCanonicalIn =
-  (heads: Heads) =>
-  ({ number, hash }: BlockId): boolean =>
-    heads.at(number)?.hash === hash;
-
 /** Returns the blocks above `tip`, or undefined if the ring does not link them. */
 export const linkedBlocks = (heads: Heads, tip: BlockId): readonly RingBlock[] | undefined => {
   const blocks: RingBlock[] = [];

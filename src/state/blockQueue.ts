@@ -1,10 +1,9 @@
-import type { BlockId, Heads } from "../core/heads.ts";
+import { type BlockId, type CurrentHeads, isCanonicalIn } from "../core/heads.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import {
   type AwaitedBlock,
   AwaitedBlocks,
-  isCanonicalIn,
   type NodeValue,
   type OnWriteSetRead,
   type ReadOutcome,
@@ -30,7 +29,7 @@ export interface StateDifference {
 export interface BlockQueueOptions {
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
-  readonly heads: { current(): Heads | undefined };
+  readonly heads: CurrentHeads;
   readonly values: ValueStore;
   readonly guard: Pick<SourceGuard, "areTrusted">;
   /** Called with the outcome of each source that was asked. */
@@ -147,7 +146,7 @@ export class BlockQueue {
   #findUndo(): bigint | undefined {
     const { heads, values } = this.#options;
     const current = heads.current();
-    const ancestor = current && values.findNewest(isCanonicalIn(current));
+    const ancestor = current && values.findNewest((block) => isCanonicalIn(current, block));
     return ancestor !== undefined && ancestor.hash !== values.head?.hash ? ancestor.number : undefined;
   }
 

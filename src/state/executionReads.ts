@@ -1,4 +1,4 @@
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId, CurrentHeads } from "../core/heads.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { StateCost } from "./cost.ts";
@@ -14,7 +14,7 @@ import type { WriteSetWaits } from "./writeSetWaits.ts";
 export interface ExecutionReadsOptions {
   readonly values: Pick<ValueStore, "get" | "code" | "head" | "isReadable" | "maxReadable">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "add" | "untilApplied">;
-  readonly heads: { current(): Heads | undefined };
+  readonly heads: CurrentHeads;
   readonly cost: Pick<StateCost, "unitsOf" | "onRead">;
   readonly waits: WriteSetWaits;
   readonly chain: string;

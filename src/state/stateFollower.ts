@@ -1,18 +1,14 @@
-import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import { type BlockId, type FollowedHeads, type Heads, isCanonicalIn, type RingBlock } from "../core/heads.ts";
 import { SlidingSum } from "../limits/slidingSum.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
-import { AwaitedBlock, isCanonicalIn, linkedBlocks, type NodeValue } from "./awaitedBlocks.ts";
+import { AwaitedBlock, linkedBlocks, type NodeValue } from "./awaitedBlocks.ts";
 import { BlockQueue, type BlockQueueOptions } from "./blockQueue.ts";
 import type { StateCost } from "./cost.ts";
 import { readableBlocks } from "./store/followedBlocks.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
 export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | "onError"> {
-  readonly heads: {
-    readonly blockTimeMs: number;
-    current(): Heads | undefined;
-    subscribe(listener: (change: HeadChange) => void): () => void;
-  };
+  readonly heads: FollowedHeads & { readonly blockTimeMs: number };
   /** In the order in which they are asked. */
   readonly sources: readonly WriteSetSource[];
   readonly cost: Pick<StateCost, "shouldFollow" | "shouldCatchUp">;
@@ -184,7 +180,7 @@ export class StateFollower {
     const { values, cost } = this.#options;
     const { latest } = heads;
     const maxMissing = maxMissingBlocks(this.#options.heads.blockTimeMs);
-    const isCanonical = isCanonicalIn(heads);
+    const isCanonical = (block: BlockId): boolean => isCanonicalIn(heads, block);
     this.#queue.awaited.cancelOrphans(isCanonical);
     const tip = this.#queue.awaited.last?.block ?? values.findNewest(isCanonical);
     if (tip === undefined) {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Heads, RingBlock } from "../core/heads.ts";
+import { type Heads, isCanonicalIn, type RingBlock } from "../core/heads.ts";
 import { isNodeFault, NodeError } from "../core/node.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import { createSerialQueue } from "./serialQueue.ts";
@@ -69,13 +69,13 @@ export class NewBlockReads {
     return this.#fetch(block, fetch);
   }
 
-  async #fetch<T>({ number, hash }: RingBlock, fetch: (isRefused: boolean) => Promise<T>): Promise<T | undefined> {
+  async #fetch<T>(block: RingBlock, fetch: (isRefused: boolean) => Promise<T>): Promise<T | undefined> {
     const { current, log, signal, onMissed } = this.#options;
     let refusals = 0;
     for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
       const heads = current();
-      if (signal.aborted || heads?.at(number)?.hash !== hash) {
-        if (heads !== undefined && number < heads.oldest) {
+      if (signal.aborted || !isCanonicalIn(heads, block)) {
+        if (heads !== undefined && block.number < heads.oldest) {
           onMissed(1n);
         }
         return undefined;
@@ -84,7 +84,7 @@ export class NewBlockReads {
         return await fetch(refusals >= MAX_REFUSALS);
       } catch (err) {
         refusals += isRefusedRead(err) ? 1 : 0;
-        log.debug({ err, number: number.toString() }, "retrying the read of a new block");
+        log.debug({ err, number: block.number.toString() }, "retrying the read of a new block");
       }
       // An abort ends the wait early; the loop then returns.
       await sleep(retryMs, undefined, { signal }).catch(() => undefined);

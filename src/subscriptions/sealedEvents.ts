@@ -1,4 +1,4 @@
-import type { HeadChange, Heads } from "../core/heads.ts";
+import type { FollowedHeads, HeadChange } from "../core/heads.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { FilterIndex } from "./filterIndex.ts";
 import type { NewBlockReadsOptions } from "./newBlockReads.ts";
@@ -9,10 +9,7 @@ import { beganBefore, type Delivered, type EventCounter, type Subscription } fro
 
 /** The heads that a client is told of, and how what they contain is read. */
 export interface SealedSource {
-  readonly heads: {
-    current(): Heads | undefined;
-    subscribe(listener: (change: HeadChange) => void): () => void;
-  };
+  readonly heads: FollowedHeads;
   readonly read: RpcReader;
 }
 

@@ -1,5 +1,5 @@
 import type { Context } from "../core/context.ts";
-import type { BlockId } from "../core/heads.ts";
+import { type BlockId, isCanonicalIn } from "../core/heads.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
 import type { Grade, RpcRequest } from "../core/rpcSource.ts";
 import { hasItems } from "../core/wholeResults.ts";
@@ -95,7 +95,7 @@ export const boundResponse = (
     return STATED;
   }
   const { heads } = context.view;
-  const isNamed = block !== undefined && (location.hash !== undefined || heads.at(block.number)?.hash === block.hash);
+  const isNamed = block !== undefined && (location.hash !== undefined || isCanonicalIn(heads, block));
   return isNamed ? { grade: "proven", block } : { grade: "checked" };
 };
 

@@ -1,5 +1,5 @@
 import type { UnitsOf } from "../../access/providerUnits.ts";
-import type { Heads } from "../../core/heads.ts";
+import type { CurrentHeads } from "../../core/heads.ts";
 import { createBatchFetch } from "../../nodes/fetchStateBatch.ts";
 import { rankNodes } from "../../nodes/nodeSelection.ts";
 import type { UpstreamNode } from "../../nodes/upstreamNode.ts";
@@ -15,7 +15,7 @@ export interface ComparedNode {
 
 /** Returns the function that lists the nodes that can be asked now, best first. Each has a reader, so that each value has one giver. */
 export const createNodeReaders = (
-  { nodes, heads }: { readonly nodes: readonly UpstreamNode[]; readonly heads: { current(): Heads | undefined } },
+  { nodes, heads }: { readonly nodes: readonly UpstreamNode[]; readonly heads: CurrentHeads },
   timeoutMs: number,
   unitsOf: UnitsOf,
 ): (() => readonly ComparedNode[]) => {

@@ -1,6 +1,6 @@
 import type { UnitsOf } from "../../access/providerUnits.ts";
 import { type Context, ownContext } from "../../core/context.ts";
-import type { BlockId, Heads } from "../../core/heads.ts";
+import { type BlockId, type CurrentHeads, isCanonicalIn } from "../../core/heads.ts";
 import { isAborted } from "../../core/lazySignal.ts";
 import { NodeError, type NodeErrorKind } from "../../core/node.ts";
 import { parsedResult, type RpcRequest, type RpcResponse, type RpcSource } from "../../core/rpcSource.ts";
@@ -16,7 +16,7 @@ import { ZERO_VALUE } from "../store/writtenValues.ts";
 export interface ProofReaderOptions {
   /** Verifies each response by the state root of its block. */
   readonly reads: RpcSource;
-  readonly heads: { current(): Heads | undefined };
+  readonly heads: CurrentHeads;
   /** `state.prove`. */
   readonly isAllowed: boolean;
   readonly unitsOf: UnitsOf;
@@ -108,13 +108,17 @@ export class ProofReader {
   }
 
   /** Whether the first sight of a value after this block comes by proof: later blocks have lists that carry it. */
-  isWanted({ number, hash }: BlockId): boolean {
+  isWanted(block: BlockId): boolean {
     const { isAllowed, heads } = this.#options;
     if (!isAllowed || this.#nowMs() < this.#pausedUntilMs) {
       return false;
     }
     const current = heads.current();
-    return current?.at(number)?.hash === hash && isHash(current.header(number)?.blockAccessListHash);
+    return (
+      current !== undefined &&
+      isCanonicalIn(current, block) &&
+      isHash(current.header(block.number)?.blockAccessListHash)
+    );
   }
 
   /** Returns the units of the proofs of these keys. */

@@ -1,12 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
-import type { BlockId, Heads } from "../../core/heads.ts";
+import { type BlockId, type Heads, isCanonicalIn } from "../../core/heads.ts";
 import { timeoutSignal } from "../../core/lazySignal.ts";
 import { type Hash, isHash } from "../../ethereum/hex.ts";
 import type { DataStorage } from "../../storage/dataStorage.ts";
 import type { StateHead } from "../../storage/stateTable.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
-import { isCanonicalIn } from "../awaitedBlocks.ts";
 import type { StoredCall } from "../calls/storedCall.ts";
 import type { StateCost } from "../cost.ts";
 import { runSlicedWhile } from "../runSliced.ts";
@@ -317,7 +316,7 @@ export class StateRows {
     }
     await untilLinked(block);
     const current = heads.current();
-    return current !== undefined && isCanonicalIn(current)(block) ? block : undefined;
+    return isCanonicalIn(current, block) ? block : undefined;
   }
 
   /** Returns whether the folder is open. */
