@@ -1,5 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { AskedByHeaders, Context, InboundRequest } from "../core/context.ts";
+import type { RequestViews } from "../heads/requestViews.ts";
+import { PositionTexts } from "../heads/viewPosition.ts";
 import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
 import { readAsked } from "../http/requestHeaders.ts";
@@ -7,10 +9,8 @@ import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import { noHead } from "./chainViews.ts";
-import type { RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
-import { PositionTexts } from "./viewPosition.ts";
 
 export interface ChainEndpointOptions {
   readonly config: ChainConfig;

@@ -1,6 +1,7 @@
 import { createUnitTable } from "../access/providerUnits.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { HeadsBehind } from "../heads/headsBehind.ts";
+import { RequestViews } from "../heads/requestViews.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
@@ -12,7 +13,6 @@ import type { ChainState } from "./chainState.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
 import type { ChainViews } from "./chainViews.ts";
 import { createMethodChain } from "./methodChain.ts";
-import { RequestViews } from "./requestViews.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
 

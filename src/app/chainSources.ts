@@ -7,14 +7,14 @@ import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
+import { directNodeCall } from "../nodes/directNodeCall.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";
+import { ForwardedReasons, isDevelopmentNode } from "../telemetry/forwardedReasons.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import { ChainState } from "./chainState.ts";
 import { ChainViews } from "./chainViews.ts";
 import { createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
-import { directNodeCall } from "./directNodeCall.ts";
-import { ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
 import type { Shared } from "./shared.ts";
 import { Upstreams } from "./upstreams.ts";
 
@@ -79,7 +79,7 @@ const storeChain = ({ config, shared, upstreams, pipeline, signal }: StoredParts
     return;
   }
   const begin = (current: Heads): void => {
-    const callNode = directNodeCall(upstreams, () => ({ heads: heads.current() ?? current }));
+    const callNode = directNodeCall(upstreams.background, () => ({ heads: heads.current() ?? current }));
     const stored = new StoredChain({
       ...{ chain: config.name, storage, keys: pipeline.keys, telemetry, signal },
       isStored: async () =>

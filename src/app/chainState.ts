@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { createUnitsOf } from "../access/providerUnits.ts";
 import { UnverifiedError } from "../core/node.ts";
+import { directNodeCall } from "../nodes/directNodeCall.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { StoredCall } from "../state/calls/storedCall.ts";
 import { StateCost } from "../state/cost.ts";
@@ -15,13 +16,12 @@ import { ENTRY_BYTES } from "../state/store/entryPages.ts";
 import { ValueStore } from "../state/store/valueStore.ts";
 import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import { resultWithin } from "../state/writeSetWaits.ts";
+import { type ForwardedReasons, isDevelopmentNode } from "../telemetry/forwardedReasons.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
-import { directNodeCall } from "./directNodeCall.ts";
-import { type ForwardedReasons, isDevelopmentNode } from "./forwardedReasons.ts";
 import { createStateReaders, type FollowedState, type StateReaders } from "./stateReaders.ts";
 import { mayGoOn, rowsOwner, untilLinked } from "./stateSuccession.ts";
 
@@ -266,7 +266,7 @@ export class ChainState {
       return false;
     }
     // Not the view of clients: its use starts probes of the nodes' pending blocks.
-    const callNode = directNodeCall(upstreams, () => ({ heads }));
+    const callNode = directNodeCall(upstreams.background, () => ({ heads }));
     const version = await callNode("web3_clientVersion", []).catch(() => undefined);
     const isDevelopment = isDevelopmentNode(version);
     forwarded.set("developmentNode", isDevelopment);

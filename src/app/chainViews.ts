@@ -7,6 +7,7 @@ import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { directNodeCall } from "../nodes/directNodeCall.ts";
 import { noExecutor } from "../pending/flashblockJob.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
@@ -14,12 +15,11 @@ import { parseSubmitted, type SubmittedTransaction } from "../pending/submittedT
 import type { EvmThreads } from "../runs/evmThreads.ts";
 import { RulesWatch, resolveForks } from "../runs/rulesWatch.ts";
 import type { FindExecuted } from "../state/sources/executedSource.ts";
+import type { ForwardedReasons } from "../telemetry/forwardedReasons.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { type ChainExecution, type ChainExecutionOptions, createExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
-import { directNodeCall } from "./directNodeCall.ts";
-import type { ForwardedReasons } from "./forwardedReasons.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface ChainViewsOptions {
@@ -56,7 +56,7 @@ export class ChainViews {
 
   constructor(options: ChainViewsOptions) {
     this.#options = options;
-    this.#callNode = directNodeCall(options.upstreams, () => this.#sealedView());
+    this.#callNode = directNodeCall(options.upstreams.background, () => this.#sealedView());
     this.ready = this.#start();
   }
 

@@ -1,7 +1,12 @@
-import { FORWARDED_COST, FORWARDED_TEXTS, type ForwardedReason, isDevelopmentNode } from "../app/forwardedReasons.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { areRulesKnown } from "../ethereum/rules.ts";
 import { resolveForks } from "../runs/rulesWatch.ts";
+import {
+  FORWARDED_COST,
+  FORWARDED_TEXTS,
+  type ForwardedReason,
+  isDevelopmentNode,
+} from "../telemetry/forwardedReasons.ts";
 import type { CheckedNode } from "./checkNode.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult } from "./checkResult.ts";
 import { requestResult } from "./requestResult.ts";

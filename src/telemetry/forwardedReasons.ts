@@ -1,4 +1,4 @@
-import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Telemetry } from "./telemetry.ts";
 
 /** Why nodes answer calls that forebay answers on other chains. */
 export type ForwardedReason = "rulesUnknown" | "developmentNode" | "noSource";

@@ -1,21 +1,30 @@
 import { Context, type InboundRequest } from "../core/context.ts";
-import type { Heads } from "../core/heads.ts";
+import type { FollowedHeads, Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
+import type { PendingChange, View } from "../core/view.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
-import type { HeadsBehind } from "../heads/headsBehind.ts";
 import { asBuffer } from "../json/jsonBytes.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, invalidRequest, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import type { ChainViews } from "./chainViews.ts";
-import type { Upstreams } from "./upstreams.ts";
+import type { HeadsBehind } from "./headsBehind.ts";
+import type { HeadTracker } from "./headTracker.ts";
 import { formatPosition, isOlder, parsePosition, positionOf, type ViewPosition } from "./viewPosition.ts";
+
+/** The views of a chain with their pending blocks. */
+export interface CurrentViews {
+  /** Returns the current view. Throws RpcError (503) before the first head. */
+  view(): View;
+  subscribe(listener: (change: PendingChange) => void): () => void;
+  /** Records that a client has named `pending`: whether a node builds such a block is read only then. */
+  markPendingRead(): void;
+}
 
 export interface RequestViewsOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
-  readonly heads: Pick<Upstreams["heads"], "current" | "next" | "reach" | "subscribe">;
-  readonly views: Pick<ChainViews, "view" | "subscribe" | "markPendingRead">;
+  readonly heads: FollowedHeads & Pick<HeadTracker, "next" | "reach">;
+  readonly views: CurrentViews;
   readonly behind: Pick<HeadsBehind, "find" | "view">;
   /** Deadline of a request. */
   readonly timeoutMs: number;
