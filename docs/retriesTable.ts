@@ -79,7 +79,7 @@ const formatRules = (): string[] => {
   });
 };
 
-/** Both tables of docs/retries.md. */
+/** Both tables of docs/nodes.md. */
 export const formatRetriesTable = (): string =>
   [
     ...formatLimits(),

@@ -12,27 +12,25 @@ import { formatTruthReports, formatTruthSums } from "./truthTable.ts";
 const BEGIN = "<!-- generated: npm run generate -->";
 const END = "<!-- /generated -->";
 
-/** Replaces the generated part of a page. The text around it is unchanged. Throws if the page has no marks. */
-export const withTable = (page: string, table: string): string => {
-  const begin = page.indexOf(BEGIN);
-  const end = page.indexOf(END);
-  if (begin < 0 || end < begin) {
-    throw new Error(`the page has no ${BEGIN} ... ${END}`);
+/** Replaces the generated parts of a page, in their order. The text around them is unchanged. Throws if their number differs. */
+export const withTables = (page: string, tables: readonly string[]): string => {
+  const [start = "", ...parts] = page.split(BEGIN);
+  if (parts.length !== tables.length || parts.some((part) => !part.includes(END))) {
+    throw new Error(`the page has not ${tables.length} times ${BEGIN} ... ${END}`);
   }
-  return `${page.slice(0, begin + BEGIN.length)}\n${table}\n${page.slice(end)}`;
+  return [start, ...parts.map((part, at) => `\n${tables[at]}\n${part.slice(part.indexOf(END))}`)].join(BEGIN);
 };
 
-const table = (path: string, format: () => string) => ({
+const table = (path: string, ...formats: readonly (() => string)[]) => ({
   file: new URL(path, import.meta.url),
-  update: (page: string): string => withTable(page, format()),
+  update: (page: string): string => withTables(page, formats.map((format) => format())),
 });
 
 /** The pages with a generated part, each with what writes it anew. */
 export const TABLES = [
   table("configuration.md", formatConfigurationTable),
   table("metrics.md", formatMetricsTable),
-  table("providers.md", formatProvidersTable),
-  table("retries.md", formatRetriesTable),
+  table("nodes.md", formatProvidersTable, formatRetriesTable),
   table("truth.md", formatTruthReports),
   table("../README.md", formatTruthSums),
   table("limits.md", formatRefusedMethods),

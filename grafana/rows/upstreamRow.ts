@@ -55,7 +55,7 @@ export const upstreamRow: Row = {
     {
       title: "Retries and hedges by reason, refusals and broadcasts by node",
       description:
-        "Requests that were retried, by the failure before (docs/retries.md), and requests that were also sent to a second node. Calls refused because too many wait. Raw transactions for all nodes, by the outcome of each node.",
+        "Requests that were retried, by the failure before (docs/nodes.md), and requests that were also sent to a second node. Calls refused because too many wait. Raw transactions for all nodes, by the outcome of each node.",
       unit: "reqps",
       queries: [
         named("{{chain}} retry: {{reason}}", rates("upstream_retries_total", CHAIN, "chain", "reason")),

@@ -17,7 +17,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
   --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
   --upstream-ws URL   WebSocket endpoint of a node, for new heads; in the order of --upstream
-  --provider NAME:KEY endpoints of a provider (docs/providers.md); repeat it for more
+  --provider NAME:KEY endpoints of a provider (docs/nodes.md); repeat it for more
   --chain NAMES       chains at these providers, for example op,base,unichain
   --feed URL          the sequencer's feed (Flashblocks, Subblocks); repeat it for more
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2

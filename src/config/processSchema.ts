@@ -102,7 +102,7 @@ export const serverSchema = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("Folder on a local disk for what survives a restart (docs/production.md); none by default"),
+    .describe("Folder on a local disk for what survives a restart (docs/operate.md); none by default"),
   healthPath: z
     .string()
     .regex(/^\/[\w./-]+$/, "a path such as /healthz")
@@ -264,7 +264,7 @@ export const accessSchema = z.strictObject({
       ),
     })
     .optional()
-    .describe("JSON Web Tokens as bearer tokens, beside keys (docs/deployment.md). With it, every client needs one"),
+    .describe("JSON Web Tokens as bearer tokens, beside keys (docs/operate.md). With it, every client needs one"),
   payment: paymentSchema
     .optional()
     .describe("HTTP 402 (x402): clients without a key or token pay for each request (docs/payments.md)"),

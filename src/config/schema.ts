@@ -37,7 +37,7 @@ export const configSchema = z
           .min(0)
           .max(1)
           .default(0)
-          .describe("Share of calls with a line at `info` (docs/deployment.md, Logs), such as 0.01; 0 for none"),
+          .describe("Share of calls with a line at `info` (docs/operate.md, Logs), such as 0.01; 0 for none"),
       })
       .prefault({}),
   })

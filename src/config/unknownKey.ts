@@ -57,7 +57,7 @@ export const firstWord = (key: string): string => {
 /** Options of earlier versions, by their path without indexes, and what holds instead. */
 const REMOVED: Readonly<Record<string, string>> = {
   "server.processes":
-    "processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
+    "processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/operate.md)",
   "access.jwt.algorithms":
     "algorithms is removed: any signature with a public key is accepted, if the issuer's keys are for it",
   "cache.unconfirmedMs":

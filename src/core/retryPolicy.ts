@@ -31,7 +31,7 @@ type LogsRetry = "never" | "otherNode" | "nextRound" | "split";
 type ViewRetry = "never" | "newView" | "waitForView";
 
 export interface RetryRule {
-  /** The meaning of the cause, for the table in docs/retries.md. */
+  /** The meaning of the cause, for the table in docs/nodes.md. */
   readonly meaning: string;
   readonly node: NodeRetry;
   readonly pool: PoolRetry;

@@ -240,7 +240,7 @@ test("a removed option is a fault that says what holds instead", () => {
     assert.deepEqual(
       faultsOf(() => read(["--config", file])),
       [
-        "server: processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/deployment.md)",
+        "server: processes is removed: one process serves. Use replicas, on one machine with server.reusePort (docs/operate.md)",
       ],
     );
   });

@@ -8,7 +8,7 @@ const MIN_FAULTS = 25;
 const EVIDENCE = /`(test\/[^`]+\.test\.ts)`: ([^|]+) \|$/;
 
 test("every fault names a test that exists", () => {
-  const faults = readRepositoryFile("docs/reliability.md").replace(/## The state of a node.*?(?=\n## )/s, "");
+  const [, faults = ""] = readRepositoryFile("docs/nodes.md").split("\n## Faults\n");
   const rows = faults.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("| Fault |"));
   assert.ok(rows.length >= MIN_FAULTS, `${rows.length} faults`);
   for (const row of rows) {

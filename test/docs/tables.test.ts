@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { readOptions } from "../../docs/configurationTable.ts";
 import { readMetrics } from "../../docs/metricsTable.ts";
-import { TABLES, withTable } from "../../docs/tables.ts";
+import { TABLES, withTables } from "../../docs/tables.ts";
 import { formatDashboard } from "../../grafana/dashboard.ts";
 import { FILES } from "../../helm/generate.ts";
 
@@ -38,5 +38,5 @@ test("metrics have one prefix, and counters end in _total", () => {
 });
 
 test("a page without marks is rejected", () => {
-  assert.throws(() => withTable("# Page\n", "| a |"), /has no <!-- generated/);
+  assert.throws(() => withTables("# Page\n", ["| a |"]), /has not 1 times <!-- generated/);
 });

@@ -5,7 +5,7 @@ import { commandLines, configurationsBelow } from "./commandLines.ts";
 import { RECIPES, STEPS } from "./steps.ts";
 
 test("the newcomer knows each command line of README and of the installation page", () => {
-  const lines = ["README.md", "docs/install.md"].flatMap((page) => commandLines(readRepositoryFile(page)));
+  const lines = ["README.md", "docs/operate.md"].flatMap((page) => commandLines(readRepositoryFile(page)));
   assert.deepEqual(
     STEPS.map(({ line }) => line),
     [...new Set(lines)],

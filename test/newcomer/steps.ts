@@ -26,7 +26,7 @@ export const RECIPES: readonly { readonly page: string; readonly heading: string
 /** The command that checks a recipe. */
 export const CHECK_RECIPE: Step = { line: "npm start -- check --config recipe.yaml" };
 
-/** Each command line of README and of docs/install.md. A test compares them with the documents. */
+/** Each command line of README and of docs/operate.md. A test compares them with the documents. */
 export const STEPS: readonly Step[] = [
   { line: "npm ci && npm run demo", until: /Ctrl-C ends everything/, tries: true },
   {

@@ -68,7 +68,7 @@ test("forebay reads its configuration, the node's URL from the environment", asy
   assert.equal(config.server.opsHost, "0.0.0.0", "Prometheus asks from another container");
   const { drainDelayMs, drainTimeoutMs } = config.server;
   const endMs = drainDelayMs + drainTimeoutMs + STATE_SAVE_MS + FOLDER_CLOSE_MS;
-  const [, systemd] = /^TimeoutStopSec=(\d+)$/m.exec(readFileSync(new URL("docs/production.md", ROOT), "utf8")) ?? [];
+  const [, systemd] = /^TimeoutStopSec=(\d+)$/m.exec(readFileSync(new URL("docs/operate.md", ROOT), "utf8")) ?? [];
   for (const seconds of [services.forebay?.stop_grace_period ?? "", systemd ?? ""]) {
     assert.ok(Number.parseInt(seconds, 10) * 1000 > endMs, seconds);
   }

@@ -46,7 +46,7 @@ test("no document runs a package or an image by a name that forebay does not own
 });
 
 test("every npm script that README and the installation page run exists", () => {
-  const used = ["README.md", "docs/install.md"].flatMap((page) =>
+  const used = ["README.md", "docs/operate.md"].flatMap((page) =>
     [...readRepositoryFile(page).matchAll(/npm (?:run (?:-s )?([\w:]+)|(start|test))\b/g)].map(
       ([, script, short]) => script ?? short ?? "",
     ),

@@ -8,9 +8,9 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
 
-/** The configuration of docs/production.md without TLS, with other ports. */
+/** The configuration of docs/operate.md without TLS, with other ports. */
 const documented = (servicePort: string, port: number): string => {
-  const [, text = ""] = /```\n(upstream forebay .*?)```/s.exec(readRepositoryFile("docs/production.md")) ?? [];
+  const [, text = ""] = /```\n(upstream forebay .*?)```/s.exec(readRepositoryFile("docs/operate.md")) ?? [];
   assert.ok(text.includes("127.0.0.1:8545") && text.includes("listen 443 ssl;"));
   return text.replace("8545", servicePort).replace("listen 443 ssl;", `listen 127.0.0.1:${port};`);
 };

@@ -9,10 +9,10 @@ import { createService } from "../support/servers/service.ts";
 
 const PASSWORD = "a-password";
 
-/** Creates the user that docs/production.md recommends. */
+/** Creates the user that docs/operate.md recommends. */
 const startRestricted = async (t: TestContext) => {
   const redis = await startRedis(t);
-  const [, rule] = /^user forebay on >PASSWORD (.+)$/m.exec(readRepositoryFile("docs/production.md")) ?? [];
+  const [, rule] = /^user forebay on >PASSWORD (.+)$/m.exec(readRepositoryFile("docs/operate.md")) ?? [];
   assert.ok(rule);
   assert.equal(await redis.admin.call("ACL", "SETUSER", "forebay", "on", `>${PASSWORD}`, ...rule.split(" ")), "OK");
   return { redis, url: redis.url.replace("//", `//forebay:${PASSWORD}@`) };

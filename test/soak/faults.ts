@@ -32,7 +32,7 @@ interface SoakFault {
   readonly isOfChain?: true;
 }
 
-/** While Redis is paused, a new filter is local to its replica (docs/deployment.md). */
+/** While Redis is paused, a new filter is local to its replica (docs/operate.md). */
 export const PAUSED_REDIS = "paused Redis";
 /** The deadline of the replicas: on a slow machine, only a paused Redis misses it. */
 export const REDIS_TIMEOUT_MS = 500;

@@ -12,7 +12,7 @@ const { version }: { version: string } = JSON.parse(
   readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
 );
 
-/** The options of docs/production.md: a Redis for several replicas, and the rest by default. */
+/** The options of docs/operate.md: a Redis for several replicas, and the rest by default. */
 const configure = ({ chainId, nodeUrls, feedUrls }: ProxySetup, redisUrl: string | undefined): object => ({
   chains: [
     {
