@@ -23,7 +23,11 @@ export const withTables = (page: string, tables: readonly string[]): string => {
 
 const table = (path: string, ...formats: readonly (() => string)[]) => ({
   file: new URL(path, import.meta.url),
-  update: (page: string): string => withTables(page, formats.map((format) => format())),
+  update: (page: string): string =>
+    withTables(
+      page,
+      formats.map((format) => format()),
+    ),
 });
 
 /** The pages with a generated part, each with what writes it anew. */
