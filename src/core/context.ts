@@ -77,7 +77,7 @@ export const createProgress = (): RequestProgress => ({
   directUnits: 0,
 });
 
-/** What a client asks for by headers, beside its calls (docs/headers.md). */
+/** What a client asks for by headers, beside its calls (docs/answers.md). */
 export interface AskedByHeaders {
   /** Forwarded to nodes. */
   readonly traceHeaders?: TraceHeaders | undefined;

@@ -55,7 +55,7 @@ export interface CacheStatus {
 }
 
 /**
- * How far an answer, a value or a write set is verified (docs/headers.md, x-forebay-proof). `proven`: hashes bind all of it to the
+ * How far an answer, a value or a write set is verified (docs/answers.md, x-forebay-proof). `proven`: hashes bind all of it to the
  * header of its block. `checked`: something verifies a part of it. `stated`: a node said so. An answer without a grade is stated.
  */
 export type Grade = "proven" | "checked" | "stated";

@@ -56,7 +56,7 @@ export interface PendingBlock extends BlockId {
   readonly gasUsed: bigint;
   readonly blobGasUsed: bigint;
   readonly transactionHashes: readonly Hash[];
-  /** Returns the block with full transactions or with their hashes. Fields: docs/service.md, Block object. */
+  /** Returns the block with full transactions or with their hashes. Fields: docs/methods.md, Block object. */
   body(fullTransactions: boolean): Body;
   /** Returns the transaction at an index, or `undefined`. */
   transaction(index: number): Body | undefined;

@@ -126,7 +126,7 @@ const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
   return { fromBlock: parseBound(value.fromBlock, "fromBlock"), toBlock: parseBound(value.toBlock, "toBlock") };
 };
 
-/** Parses the client's filter object. A range beside `blockHash` is ignored. Throws InvalidValueError. Source: docs/service.md, eth_getLogs. */
+/** Parses the client's filter object. A range beside `blockHash` is ignored. Throws InvalidValueError. Source: docs/methods.md, eth_getLogs. */
 export const parseLogQuery = (value: unknown, limits: LogFilterLimits): LogQuery => {
   if (!isObject(value)) {
     throw new InvalidValueError("filter: expected an object");

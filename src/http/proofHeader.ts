@@ -11,7 +11,7 @@ const labelOf = ({ grade }: Labelled): ProofLabel => grade ?? "stated";
 /** Texts of more blocks are not kept. */
 const MAX_TEXTS = 1_024;
 
-/** Formats the header x-forebay-proof (docs/headers.md). The texts of blocks that are often read are formatted once. */
+/** Formats the header x-forebay-proof (docs/answers.md). The texts of blocks that are often read are formatted once. */
 export class ProofHeader {
   readonly #texts: Readonly<Record<ProofLabel, Map<bigint, string>>> = {
     stated: new Map(),

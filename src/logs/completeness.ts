@@ -233,7 +233,7 @@ const BATCH_BLOCKS = 128;
 /** Timestamps (quantities) by block hash, of blocks with a log that has no timestamp. */
 export type Timestamps = ReadonlyMap<string, string>;
 
-/** Finds `blockTimestamp` for logs of nodes that leave it out (docs/service.md, Log object). */
+/** Finds `blockTimestamp` for logs of nodes that leave it out (docs/methods.md, Log object). */
 export class LogTimestamps {
   readonly #verifier: Pick<LogVerifier, "knownHeader" | "readHeader"> | undefined;
   /** By block hash. Created with the first timestamp: the empty cache takes 1.5 MB. */

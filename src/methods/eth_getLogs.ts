@@ -61,7 +61,7 @@ const appendLogs = (
 
 type Range = Exclude<LogQuery["blocks"], { readonly blockHash: unknown }>;
 
-/** Returns sealed and pending logs (docs/service.md, eth_getLogs; docs/answers.md, Logs). */
+/** Returns sealed and pending logs (docs/methods.md, eth_getLogs; docs/answers.md, Logs). */
 export const eth_getLogs: Method = {
   name: "eth_getLogs",
   retention: "logs",

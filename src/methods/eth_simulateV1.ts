@@ -23,7 +23,7 @@ import { withPendingMode } from "./pendingReads.ts";
 const MAX_PREFETCHED_BYTES = 32 * 1024;
 
 /**
- * Simulates on any block and on `pending` (docs/service.md, eth_simulateV1).
+ * Simulates on any block and on `pending` (docs/methods.md, eth_simulateV1).
  * A worker executes it. If forebay cannot execute it, a node does.
  */
 export const eth_simulateV1: Method = {

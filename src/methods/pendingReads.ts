@@ -18,7 +18,7 @@ export const viewResponse = (value: CanonicalJson | Uint8Array): RpcResponse => 
   status: { hit: "view" },
 });
 
-/** Returns the newest pending block, with number and hash (docs/service.md, Block object). */
+/** Returns the newest pending block, with number and hash (docs/methods.md, Block object). */
 export const readPendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
   pending.newest ? viewResponse(pending.newest.body(values[1] === true)) : atBase();
 

@@ -50,7 +50,7 @@ export interface PendingBlockState {
   readonly hasAllReceipts: boolean;
 }
 
-/** Fields that the chain's nodes return beside those of docs/service.md, Block object. */
+/** Fields that the chain's nodes return beside those of docs/methods.md, Block object. */
 export interface ExtraBlockFields {
   /** Block fields that do not change from block to block: `totalDifficulty`. */
   readonly block?: Readonly<Record<string, string>>;

@@ -177,7 +177,7 @@ const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving =>
   }
 };
 
-/** Decides which source answers at `pending` (docs/headers.md, x-forebay-pending). One source answers each request. Pure. */
+/** Decides which source answers at `pending` (docs/answers.md, x-forebay-pending). One source answers each request. Pure. */
 export const decideServing = (facts: ServingFacts): Serving => {
   const fromNode = facts.nodeBuildsPending ? "node" : "latest";
   switch (facts.backend) {

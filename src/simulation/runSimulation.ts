@@ -32,7 +32,7 @@ const encoder = new TextEncoder();
 /** A longer text is encoded in pieces. */
 const PIECE_CHARACTERS = 65_536;
 
-/** Executes a simulation and returns the result as UTF-8 JSON text. Throws RpcError. Source: docs/service.md, eth_simulateV1. */
+/** Executes a simulation and returns the result as UTF-8 JSON text. Throws RpcError. Source: docs/methods.md, eth_simulateV1. */
 export const runSimulation = async (input: SimulationInput, host: WorkerContext): Promise<Uint8Array> => {
   const payload = parsePayload(input.paramsText, input);
   const planned = planBlocks(input.parent, payload.blocks, input);

@@ -83,7 +83,7 @@ test("the method table has every method once", () => {
 
 test("the documented limits are the defaults", () => {
   const options = new Map(readOptions().map(({ path, fallback }) => [path, fallback]));
-  const limits = [...readRepositoryFile("docs/answers.md").matchAll(/`([\w.[\]]+)` \(([\d,]+)/g)];
+  const limits = [...readRepositoryFile("docs/limits.md").matchAll(/`([\w.[\]]+)` \(([\d,]+)/g)];
   assert.ok(limits.length >= 10);
   for (const [, path = "", value = ""] of limits) {
     assert.equal(options.get(path), `\`${value.replaceAll(",", "")}\``, path);
@@ -99,7 +99,7 @@ test("Cache-Status is documented as it is sent", () => {
     [{ fwd: "method" }],
     [{ hit: "memory" }, { fwd: "miss" }],
   ];
-  assert.deepEqual(capturesOf(readRepositoryFile("docs/headers.md"), /^\| `(forebay; [^`]+)`/gm), [
+  assert.deepEqual(capturesOf(readRepositoryFile("docs/answers.md"), /^\| `(forebay; [^`]+)`/gm), [
     ...statuses.map((list) => formatCacheStatus(list.map((status) => ({ status })))),
     formatCacheStatus([], 1),
   ]);

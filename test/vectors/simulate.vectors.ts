@@ -125,7 +125,7 @@ test("the reference engine answers the same vectors, except those that it leaves
   assert.deepEqual(differing, []);
 });
 
-/** The fields of a simulated block (docs/service.md, eth_simulateV1). */
+/** The fields of a simulated block (docs/methods.md, eth_simulateV1). */
 const FIELDS = [
   ...[
     "number",
