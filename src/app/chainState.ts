@@ -35,13 +35,16 @@ const MIN_REQUESTS = 4;
 /** Requests that come before the newest write set is applied, and before their answers are computed again, may go to nodes. */
 const CATCH_UP_MS = 5_000;
 
-/** After other drops, stored rows are right for their block, and the next save writes all again. */
-const ROWS_END: ReadonlySet<DropReason> = new Set(["nodeChanged", "difference", "fault"]);
+/** After other drops, stored rows and the values of the feed's execution are right for their block. */
+const MAY_BE_WRONG: ReadonlySet<DropReason> = new Set(["nodeChanged", "difference", "fault"]);
 
 const nowMs = (): number => performance.now();
 
 export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "guard"> {
-  readonly views: Pick<ChainViews, "ready" | "view" | "forks" | "systemContracts" | "execution" | "findExecuted">;
+  readonly views: Pick<
+    ChainViews,
+    "ready" | "view" | "forks" | "systemContracts" | "execution" | "findExecuted" | "forget"
+  >;
   readonly forwarded: ForwardedReasons;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "forget">;
   /** Undefined without a data folder. */
@@ -108,6 +111,15 @@ export class ChainState {
   /** Undefined if state is not followed. */
   get executionReads(): ExecutionReads | undefined {
     return this.#readers?.executionReads;
+  }
+
+  /** Drops all values, because a node's state changed without a block. */
+  forget(): void {
+    if (this.#follower === undefined) {
+      this.#options.views.forget();
+    } else {
+      this.#follower.forget();
+    }
   }
 
   /** Undefined if calls are not answered from earlier answers. */
@@ -310,8 +322,9 @@ export class ChainState {
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onApplied: (writeSet) => this.#readers?.audit.onApplied(writeSet),
       onDropped: (reason) => {
-        if (ROWS_END.has(reason)) {
+        if (MAY_BE_WRONG.has(reason)) {
           this.#rows?.drop();
+          views.forget();
         }
         this.#readers?.learner.onDropped();
       },

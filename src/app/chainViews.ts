@@ -92,6 +92,11 @@ export class ChainViews {
   /** Returns what the feed's messages have executed of a sealed block: see Pending. */
   readonly findExecuted: FindExecuted = (...read) => this.#pending?.findExecuted(...read) ?? "incomplete";
 
+  /** Executes the feed's messages again, on no value that is known now. */
+  forget(): void {
+    this.#pending?.forget();
+  }
+
   /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Resolves when replicas can read it. */
   async recordSubmitted(raw: string): Promise<SubmittedTransaction | undefined> {
     const transaction = parseSubmitted(raw, this.#senders);

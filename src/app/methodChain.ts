@@ -30,7 +30,7 @@ export interface MethodChainOptions {
   readonly pipeline: ReadPipeline;
   readonly views: ChainViews;
   readonly behind: HeadsBehind;
-  readonly state: Pick<ChainState, "reads" | "callCache">;
+  readonly state: Pick<ChainState, "reads" | "callCache" | "forget">;
   readonly filters: FilterStore;
   /** They read through the methods of the chain. */
   subscriptions(): Chain["subscriptions"];
@@ -121,6 +121,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get state() {
       return state.reads;
     },
+    forgetState: () => state.forget(),
     get callCache() {
       return state.callCache;
     },

@@ -15,12 +15,12 @@ const isDevelopmentMethod = (method: string): boolean => DEVELOPMENT_METHOD.test
 
 /** Forwards a call that can change state without a block. Values from before its end are dropped. */
 const forwardDevelopmentCall = async (input: MethodInput): Promise<RpcResponse> => {
-  const { state } = input.chain;
-  state?.forget();
+  const { chain } = input;
+  chain.forgetState();
   try {
     return await forwarded(input);
   } finally {
-    state?.forget();
+    chain.forgetState();
   }
 };
 

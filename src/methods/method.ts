@@ -42,7 +42,9 @@ export interface Chain {
   readonly ownHashes: OwnHashes;
   readonly committed: Pick<CommittedBlocks, "has">;
   /** Known state values. Undefined if they are not followed. */
-  readonly state?: Pick<StateReads, "request" | "findProven" | "beginProof" | "forget"> | undefined;
+  readonly state?: Pick<StateReads, "request" | "findProven" | "beginProof"> | undefined;
+  /** Drops all known state, because a request can change a node's state without a block. */
+  forgetState(): void;
   /** Responses to calls that hold for later blocks. Undefined if nodes answer all calls. */
   readonly callCache?: Pick<CallCache, "request"> | undefined;
   /** Proven parts of blocks, for clients that require them. */

@@ -100,6 +100,13 @@ export class ExecutionPipeline {
     }
   }
 
+  /** Executes all messages again, on no value that the executor knows. */
+  restart(): void {
+    this.#options.executor.rebase(this.#empty.base, undefined);
+    this.#repeatFrom(0);
+    this.#executeDue();
+  }
+
   /** Whether an execution of that block, or of one below it, still runs. */
   awaits(number: bigint): boolean {
     return this.#queue.some((record) => record.number <= number && !record.execution);

@@ -64,6 +64,12 @@ export class Pending {
     return this.#parts.reconciliation.executedBlocks.find(...read);
   }
 
+  /** Known state may be wrong: the messages are executed again, on no value that is known now. */
+  forget(): void {
+    this.#parts.pipeline.restart();
+    this.#publish();
+  }
+
   /** Records a transaction that a node accepted through forebay. The sender's pending nonce counts it, here at once. */
   async recordSubmitted(hash: Hash, sender: Address, nonce: bigint): Promise<void> {
     const { shared, local } = this.#parts;

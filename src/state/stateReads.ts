@@ -100,11 +100,6 @@ export class StateReads {
     return context.view.heads.latest.number - block.number;
   }
 
-  /** Drops all values, because a request can change a node's state without a block. */
-  forget(): void {
-    this.#options.follower.forget();
-  }
-
   /** Waits for the block's write set if only that is missing: the value is known at the block before. */
   #waitOrAsk(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
     const { values, follower } = this.#options;

@@ -17,7 +17,6 @@ const chain: Chain = {
     request: () => known,
     findProven: async () => known,
     beginProof: () => () => undefined,
-    forget: () => undefined,
   },
 };
 

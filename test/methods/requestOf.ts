@@ -35,6 +35,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   forks: undefined,
   reads,
   nodes: reads,
+  forgetState: () => undefined,
   capabilities: () => [],
   parsedReads: new ParsedReads(),
   ownHashes: new OwnHashes(),

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createDevnet } from "../devnet/devnet.ts";
+import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createAsk } from "../support/fakes/nodeState.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
+import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 
 const RICH = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const POOR = "0x00000000000000000000000000000000000beef1";
@@ -86,4 +88,41 @@ test("balances at latest are answered from the feed's execution, which costs not
   }, "write sets of the feed are read, and answer");
   const counted = await outcomes(service);
   assert.equal(counted["trace read"], undefined, JSON.stringify(counted));
+});
+
+test("messages of the feed are executed on no value from before all known state was dropped", async (t) => {
+  const devnet = await createDevnet({ manual: true, generation: "e" });
+  t.after(() => devnet.close());
+  const service = await start(t, {
+    nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],
+    forks: "isthmus",
+    quirks: { anvilDepositNonce: true },
+    pending: { feeds: [devnet.feedUrl ?? ""] },
+    allowNamespaces: ["anvil"],
+    state: { follow: "plain", waitMs: 1_000 },
+  });
+  const signer = new ActorSigner(devnet.chainId, ANVIL_KEYS);
+  const balance = async (block: string) => (await read(service, "eth_getBalance", [POOR, block])).result;
+  const count = async (block: string) => (await read(service, "eth_getBlockTransactionCountByNumber", [block])).result;
+  /** A block with one transfer, first in a message. */
+  const play = async (before: bigint): Promise<void> => {
+    await devnet.step();
+    await rpc(devnet.url, "eth_sendRawTransaction", [
+      await signer.sign({ kind: "call", from: 0, to: POOR, value: 1n }),
+    ]);
+    await devnet.step();
+    await until(async () => (await count("pending")) === "0x2", "deposit and transfer are pending");
+    const after = `0x${(before + 1n).toString(16)}`;
+    assert.equal(await balance("pending"), after);
+    await devnet.sealNow();
+    await until(async () => (await count("pending")) === "0x0", "the block is the head");
+    assert.equal(await balance("latest"), after);
+  };
+  await play(0n);
+  await play(1n);
+  await rpc(service.url, "anvil_setBalance", [POOR, "0x100"]);
+  await play(256n);
+  await play(257n);
+  const { "feed read": executed } = await outcomes(service);
+  assert.ok(executed !== undefined && executed >= 2, JSON.stringify(await outcomes(service)));
 });

@@ -214,12 +214,12 @@ test("a read of a value that is not known does not wait", () => {
 });
 
 test("a response that began before all values were dropped does not enter", async () => {
-  const { reads, heads, read, asked } = createRig();
+  const { reads, follower, heads, read, asked } = createRig();
   const answer = Promise.withResolvers<RpcResponse>();
   const context = createContext({ heads: heads.current() });
   const key = balanceOf(ACCOUNT);
   const pending = reads.request({ method: "eth_getBalance", key, block: block(FIRST), context }, () => answer.promise);
-  reads.forget();
+  follower.forget();
   answer.resolve({ body: Buffer.from('"0x1"'), status: {}, verified: true, block: block(FIRST) });
   await pending;
   assert.equal(textOf(read(key, block(FIRST), "0x2")), "0x2");
