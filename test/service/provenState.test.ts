@@ -14,6 +14,8 @@ import { wordOf } from "../support/standIn/stateKeys.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
+/** A node that lied has a vote on heads for a part of the block time. */
+const SHORT_MS = 2_000;
 /** A call whose proofs were too expensive is tried again after this time (callTable). */
 const EXPENSIVE_RETRY_MS = 5_000;
 const REQUIRE = { "x-forebay-require": "proven" };
@@ -62,9 +64,10 @@ interface RigOptions {
   readonly lies?: StandInNodeOptions["lies"];
   /** Each has an origin of its own. */
   readonly nodes?: number;
+  readonly blockTimeMs?: number;
 }
 
-const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOptions = {}) => {
+const startRig = async (t: TestContext, { state, lies, nodes: count = 1, blockTimeMs = LONG_MS }: RigOptions = {}) => {
   t.mock.method(Math, "random", () => NOT_COMPARED);
   const world = new ProvenChain();
   const { chain } = world;
@@ -81,7 +84,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1 }: RigOp
       provider: `operator${index}`,
       priority: index,
     })),
-    blockTimeMs: LONG_MS,
+    blockTimeMs,
     forks: "amsterdam",
     state: { waitMs: LONG_MS, ...state },
   };
@@ -184,7 +187,7 @@ test("a false proof is not served, and nothing of it is carried", async (t) => {
     eth_getProof: (proof: unknown) => ({ ...(proof as object), balance: "0xbad" }),
     eth_getBalance: () => "0xbad",
   };
-  const { world, chain, follow, balance, learn } = await startRig(t, { lies, nodes: 2 });
+  const { world, chain, follow, balance, learn } = await startRig(t, { lies, nodes: 2, blockTimeMs: SHORT_MS });
   await learn();
   for (let turn = 0; turn < 3; turn++) {
     world.mine([[BOB, BigInt(turn)]]);
@@ -416,7 +419,8 @@ test("a call on values that are proven needs no units for proofs", async (t) => 
 test("a proven value that a node contradicts stays known, and the node that lied is suspended", async (t) => {
   let isLying = false;
   const lies = { eth_getBalance: (value: unknown) => (isLying ? "0xbad" : value) };
-  const { world, chain, service, follow, balance, learn, callsOf } = await startRig(t, { lies, nodes: 2 });
+  const rig = await startRig(t, { lies, nodes: 2, blockTimeMs: SHORT_MS });
+  const { world, chain, service, follow, balance, learn, callsOf } = rig;
   await learn();
   assert.equal((await balance(ALICE)).label, proven(chain.height));
   isLying = true;
