@@ -131,6 +131,17 @@ describe("a node of another chain", { concurrency: true }, () => {
   });
 });
 
+test("without a configured chain id the first answer decides, and /readyz names both ids", async (t) => {
+  const slow = await startNode(t, createFakeChain({ chainId: 5, seed: "other" }));
+  const fast = await startNode(t, createFakeChain());
+  slow.faults.delayMs = 100;
+  const service = await createService({ nodes: [slow, fast].map(({ url }) => ({ url })) });
+  t.after(() => service.close());
+  assert.equal(await chainIdOf(service.url), "0x7a69");
+  await until(async () => (await wrongNodes(service)) === 1, "the other node is suspended");
+  assert.match(await (await fetch(`${service.opsUrl}/readyz`)).text(), /has chain id 31337, but .* has chain id 5/);
+});
+
 test("net_version is what the nodes return, also of a chain whose network id is not its chain id", async (t) => {
   const node = await createFakeNode({ handlers: { net_version: () => "1" } });
   t.after(() => node.close());
