@@ -9,8 +9,9 @@ import { runSliced } from "./runSliced.ts";
 import type { SourceGuard } from "./sources/sourceGuard.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import { keyName, type StateKey } from "./stateKey.ts";
+import { keyAt } from "./store/keyEncoder.ts";
+import { readRows } from "./store/packedRows.ts";
 import { RESTORED, type ValueOrigin, type ValueStore } from "./store/valueStore.ts";
-import { writtenValues } from "./store/writtenValues.ts";
 import type { WriteSet } from "./writeSet.ts";
 
 /** What found a difference. The label value of a metric. */
@@ -437,16 +438,16 @@ export class Audit {
 }
 
 /** Returns keys that a block wrote, at random, with a step for each write. */
-const sampleWritten = function* (writeSet: WriteSet, random: () => number): Generator<void, readonly StateKey[]> {
+const sampleWritten = function* ({ packed }: WriteSet, random: () => number): Generator<void, readonly StateKey[]> {
   const chosen: StateKey[] = [];
   let count = 0;
-  for (const { key, value } of writtenValues(writeSet, () => "")) {
-    const { address, field, slot } = key;
-    if (value !== undefined && field !== "storage") {
+  for (const row of readRows(packed)) {
+    const { kind } = row;
+    if (kind !== "bytes" && kind !== "call" && kind !== "storage" && !row.isEnded) {
       count++;
       const place = count <= HALF ? count - 1 : Math.floor(random() * count);
       if (place < HALF) {
-        chosen[place] = { address, field, slot };
+        chosen[place] = keyAt(kind, row.place);
       }
     }
     yield;

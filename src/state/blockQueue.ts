@@ -11,8 +11,8 @@ import {
 import { runSlicedWhile } from "./runSliced.ts";
 import type { SourceGuard } from "./sources/sourceGuard.ts";
 import type { StateKey } from "./stateKey.ts";
+import { codeDigits } from "./stateKey.ts";
 import type { AddResult, ValueStore } from "./store/valueStore.ts";
-import { codeDigits } from "./store/writtenValues.ts";
 import type { WriteSet, WriteSetSourceKind } from "./writeSet.ts";
 
 /** A known value that differs from a node's. */

@@ -1,4 +1,5 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
 
 /** The fields of an account that have one value each, and the values of its slots. */
 export type StateField = "balance" | "nonce" | "code" | "slot";
@@ -24,3 +25,9 @@ export const slotKey = (address: Address, slot: Hash): StateKey => ({ field: "sl
 /** Returns the text that names a value among those of one block. */
 export const keyName = ({ field, address, slot }: Omit<StateKey, "field"> & { readonly field: string }): string =>
   field + address + (slot ?? "");
+
+/** The value zero in 64 digits, as which an empty code is known too. */
+export const ZERO_VALUE = "0".repeat(64);
+
+/** Returns the value under which a code is known: its hash. */
+export const codeDigits = (code: Uint8Array): string => (code.length === 0 ? ZERO_VALUE : keccak256Hex(code).slice(2));

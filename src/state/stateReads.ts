@@ -8,9 +8,9 @@ import type { StateCost } from "./cost.ts";
 import type { ProofReader, ProvenValues } from "./fetch/proofReader.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
+import { ZERO_VALUE } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
 import type { ValueStore } from "./store/valueStore.ts";
-import { ZERO_VALUE } from "./store/writtenValues.ts";
 import type { WriteSetWaits } from "./writeSetWaits.ts";
 
 /** The methods that read one value of the state. */

@@ -22,10 +22,29 @@ export interface AccountWrites {
 /** The writes of a block by account. An account that is absent was not written. */
 export type BlockWrites = ReadonlyMap<Address, AccountWrites>;
 
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] };
+
+/** The writes of one account while they are collected. A later write replaces an earlier one. */
+export type MutableWrites = Mutable<Omit<AccountWrites, "slots">> & {
+  readonly slots: Map<Hash, Written<Uint8Array>>;
+};
+
+export type MutableAccounts = Map<Address, MutableWrites>;
+
+/** Returns the writes of an account, which are empty at first. */
+export const writesOf = (accounts: MutableAccounts, address: Address): MutableWrites => {
+  let writes = accounts.get(address);
+  if (writes === undefined) {
+    writes = { slots: new Map() };
+    accounts.set(address, writes);
+  }
+  return writes;
+};
+
 /** The writes of one block, system writes included. */
 export interface WriteSet {
   readonly block: BlockId;
-  /** BlockWrites as bytes: see packWrites and writtenValues. */
+  /** See packWrites. */
   readonly packed: Uint8Array;
   /** The name of the node on whose word alone it is. */
   readonly node?: string | undefined;

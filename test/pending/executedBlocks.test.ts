@@ -6,7 +6,7 @@ import { parseData } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { ExecutedSource } from "../../src/state/sources/executedSource.ts";
-import { unpackWrites } from "../../src/state/sources/unpackWrites.ts";
+import { unpackWrites } from "../../src/state/store/packedWrites.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
 import { createAsk } from "../support/fakes/nodeState.ts";

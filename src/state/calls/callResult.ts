@@ -2,9 +2,8 @@ import type { BlockId, HeaderFields, Heads } from "../../core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../core/readSet.ts";
 import type { Grade } from "../../core/rpcSource.ts";
 import type { Address } from "../../ethereum/hex.ts";
-import { accountKey, accountKeys, type StateKey, slotKey } from "../stateKey.ts";
+import { accountKey, accountKeys, type StateKey, slotKey, ZERO_VALUE } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
 
 /** The bytes that a node returned, with all that they depend on. */
 export interface CallResult {

@@ -2,9 +2,8 @@ import type { BlockId } from "../../core/heads.ts";
 import type { StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { type FoundValue, singleKeys, stateValuesOf } from "../fetch/foundValues.ts";
-import { accountKeys, keyName, type StateKey } from "../stateKey.ts";
+import { accountKeys, keyName, type StateKey, ZERO_VALUE } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
 import type { CallReads } from "./callResult.ts";
 
 export interface RunStateOptions {

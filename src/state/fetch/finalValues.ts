@@ -2,7 +2,7 @@ import type { StateStore, StoredState } from "../../cache/tieredStore.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { isData, parseData } from "../../ethereum/hex.ts";
 import type { StateKey } from "../stateKey.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
+import { ZERO_VALUE } from "../stateKey.ts";
 import type { FoundValue } from "./foundValues.ts";
 import type { FetchedValues } from "./stateFetcher.ts";
 import { methodOf, parseSingle } from "./stateRequests.ts";

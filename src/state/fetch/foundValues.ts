@@ -2,9 +2,8 @@ import type { AccountState, StateKeys, StateValues } from "../../core/stateReade
 import type { Hash } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import type { Awaitable } from "../../jsonrpc/call.ts";
-import { accountKeys, keyName, type StateKey, slotKey } from "../stateKey.ts";
+import { accountKeys, keyName, type StateKey, slotKey, ZERO_VALUE } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
 
 /** One part of a read is 500 slots, which one eth_call can read, or 100 calls of other values. */
 const MAX_PART_WEIGHT = 500;

@@ -11,7 +11,7 @@ import { createCall } from "../../jsonrpc/call.ts";
 import { SharedTask } from "../../limits/sharedTask.ts";
 import { type ProofValues, readProvenAccount } from "../../verification/provenAccount.ts";
 import type { StateKey } from "../stateKey.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
+import { ZERO_VALUE } from "../stateKey.ts";
 
 export interface ProofReaderOptions {
   /** Verifies each response by the state root of its block. */

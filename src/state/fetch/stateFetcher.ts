@@ -6,7 +6,7 @@ import { type Hash, isData, parseData } from "../../ethereum/hex.ts";
 import type { Call } from "../../jsonrpc/call.ts";
 import { unavailable } from "../../jsonrpc/rpcError.ts";
 import type { StateKey } from "../stateKey.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
+import { ZERO_VALUE } from "../stateKey.ts";
 import {
   bulkCalls,
   isBulkReadable,

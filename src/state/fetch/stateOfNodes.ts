@@ -278,7 +278,7 @@ export class StateOfNodes {
   #enter({ store, version, found }: RunningRead, each: FoundValue): void {
     const { key, value, code } = each;
     if (code !== undefined) {
-      store.storeCode(code, `0x${value}`);
+      store.storeCode(code, value);
     }
     store.unfollowed.enter(key, version, value);
     found.set(keyName(key), each);

@@ -14,7 +14,7 @@ import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { unavailable } from "../../jsonrpc/rpcError.ts";
 import type { StateField, StateKey } from "../stateKey.ts";
-import { codeDigits, ZERO_VALUE } from "../store/writtenValues.ts";
+import { codeDigits, ZERO_VALUE } from "../stateKey.ts";
 
 const DIGITS = 64;
 

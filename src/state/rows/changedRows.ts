@@ -1,11 +1,10 @@
 import type { BlockId } from "../../core/heads.ts";
 import { formatStoredCall, parseStoredCall, type StoredCall } from "../calls/storedCall.ts";
 import { runSliced } from "../runSliced.ts";
-import { keyName } from "../stateKey.ts";
-import { keyAt } from "../store/keyEncoder.ts";
+import { keyName, type StateField, ZERO_VALUE } from "../stateKey.ts";
+import { keyAt, type ValuePlace } from "../store/keyEncoder.ts";
+import { DamagedRows, type Row, RowWriter, readRows, type ValueRow } from "../store/packedRows.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { ZERO_VALUE } from "../store/writtenValues.ts";
-import { DamagedRows, placeIn, type Row, RowWriter, readRows } from "./packedRows.ts";
 
 /** Codes and calls that have a row. They never change. */
 export interface WrittenRows {
@@ -134,31 +133,38 @@ export class RowsReader {
     }
   }
 
-  #add({ kind, isEnded, content }: Row): void {
-    if (kind === "bytes") {
+  #add(row: Row): void {
+    if (row.kind === "bytes") {
       // Its hash is computed: it names the code.
-      this.written.codes.add(this.#values.storeCode(content));
+      this.written.codes.add(this.#values.storeCode(row.content));
     } else if (this.#block === undefined) {
       return;
-    } else if (kind === "call") {
-      const call = parseStoredCall(content);
+    } else if (row.kind === "call") {
+      const call = parseStoredCall(row.content);
       if (call !== undefined && !this.written.calls.has(call.key)) {
         this.written.calls.add(call.key);
         this.calls.push(call);
       }
-    } else if (kind === "storage") {
-      this.#ended.add(addressIn(content));
+    } else {
+      this.#addValue(row, this.#block);
+    }
+  }
+
+  #addValue({ kind, isEnded, place }: ValueRow, block: BlockId): void {
+    if (kind === "storage") {
+      this.#ended.add(keyAt(kind, place).address);
     } else if (isEnded) {
-      this.#ended.add(keyName(keyAt(kind, placeIn(content))));
-    } else if (!this.#hasEnded(kind, content) && this.#values.restore(kind, placeIn(content), this.#block)) {
+      this.#ended.add(keyName(keyAt(kind, place)));
+    } else if (!this.#hasEnded(kind, place) && this.#values.restore(kind, place, block)) {
       this.#count++;
     }
   }
 
-  #hasEnded(kind: Exclude<Row["kind"], "bytes" | "call" | "storage">, content: Buffer): boolean {
-    const isCleared = kind === "slot" && this.#ended.has(addressIn(content));
-    return this.#ended.size > 0 && (isCleared || this.#ended.has(keyName(keyAt(kind, placeIn(content)))));
+  #hasEnded(kind: StateField, place: ValuePlace): boolean {
+    if (this.#ended.size === 0) {
+      return false;
+    }
+    const key = keyAt(kind, place);
+    return (kind === "slot" && this.#ended.has(key.address)) || this.#ended.has(keyName(key));
   }
 }
-
-const addressIn = (content: Buffer): string => keyAt("balance", placeIn(content)).address;

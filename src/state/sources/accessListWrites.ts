@@ -2,8 +2,7 @@ import type { Address } from "../../ethereum/hex.ts";
 import { keccak256Hex } from "../../ethereum/keccak.ts";
 import { numberBytes } from "../../ethereum/rlp.ts";
 import type { AccountAccess, IndexedChange } from "../../verification/blockAccessList.ts";
-import type { BlockWrites } from "../writeSet.ts";
-import { type MutableWrites, writesOf } from "./mutableWrites.ts";
+import { type BlockWrites, type MutableWrites, writesOf } from "../writeSet.ts";
 
 /** Returns the value after the block: the one with the highest index. Undefined if there is no change. */
 const lastValue = <Value>(changes: readonly IndexedChange<Value>[]): Value | undefined => {

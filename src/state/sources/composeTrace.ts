@@ -1,18 +1,10 @@
 import { type Address, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
-import type { BlockWrites } from "../writeSet.ts";
+import { type BlockWrites, type MutableAccounts, type MutableWrites, writesOf } from "../writeSet.ts";
 import type { TransactionCalls } from "./callTrace.ts";
 import { type DiffAccount, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
 import { hasAllCreations, mayLeaveOutAccounts } from "./leftOutAccounts.ts";
-import {
-  forgetAccount,
-  forgetCode,
-  forgetSlots,
-  type MutableAccounts,
-  type MutableWrites,
-  writesOf,
-} from "./mutableWrites.ts";
 import type { TracedBlock, TracedTransaction } from "./tracedBlock.ts";
 
 export interface TraceParts {
@@ -32,6 +24,25 @@ export class UnlistedAccounts extends Error {
 }
 
 const NOTHING = new Uint8Array(0);
+
+/** Any slot may have been written. */
+const forgetSlots = (writes: MutableWrites): void => {
+  writes.otherSlots = "unknown";
+  writes.slots.clear();
+};
+
+const forgetCode = (writes: MutableWrites): void => {
+  writes.code = "unknown";
+  delete writes.codeHash;
+};
+
+/** Anything of the account may have been written. */
+const forgetAccount = (writes: MutableWrites): void => {
+  writes.balance = "unknown";
+  writes.nonce = "unknown";
+  forgetCode(writes);
+  forgetSlots(writes);
+};
 
 const isDelegation = (code: Uint8Array | undefined): boolean =>
   code !== undefined && code[0] === 0xef && code[1] === 0x01 && code[2] === 0x00;

@@ -11,10 +11,9 @@ import {
   parseWitness,
   proveWrites,
 } from "../../verification/witnessedWrites.ts";
-import { packWrites } from "../store/packedWrites.ts";
-import type { AccountWrites, BlockWrites, Written } from "../writeSet.ts";
-import type { MutableWrites } from "./mutableWrites.ts";
-import { unpackWrites } from "./unpackWrites.ts";
+import { DamagedRows } from "../store/packedRows.ts";
+import { packWrites, unpackWrites } from "../store/packedWrites.ts";
+import type { AccountWrites, BlockWrites, MutableWrites, Written } from "../writeSet.ts";
 import type { WitnessJob, WriteSetJobOutput } from "./writeSetJobs.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -138,7 +137,7 @@ export const runWitness = (job: WitnessJob): WriteSetJobOutput => {
   try {
     return prove(job);
   } catch (error) {
-    if (error instanceof WrongClaim || error instanceof RangeError) {
+    if (error instanceof WrongClaim || error instanceof DamagedRows) {
       return { kind: "unproven", reason: "refused" };
     }
     if (error instanceof UnknownAccount) {

@@ -1,4 +1,4 @@
-import { ADDRESS_BYTES, KEY_WORDS, SLOT_BYTES, SLOT_START, type ValuePlace } from "./keyEncoder.ts";
+import { ADDRESS_BYTES, KEY_WORDS, SLOT_BYTES, SLOT_START, VALUE_BYTES, type ValuePlace } from "./keyEncoder.ts";
 
 /** An entry of the table. 0 is no entry. */
 export type Entry = number;
@@ -8,7 +8,6 @@ export const FROM_WORD = HASH_WORD + 1;
 export const NEXT_WORD = FROM_WORD + 1;
 export const FLAGS_WORD = NEXT_WORD + 1;
 const VALUE_WORD = FLAGS_WORD + 1;
-const VALUE_BYTES = 32;
 const WORD_BYTES = 4;
 const ENTRY_WORDS = VALUE_WORD + VALUE_BYTES / WORD_BYTES;
 

@@ -17,6 +17,7 @@ export const FIELD_WORD = 5;
 export const SLOT_START = 24;
 export const ADDRESS_BYTES = 20;
 export const SLOT_BYTES = 32;
+export const VALUE_BYTES = 32;
 
 export const FIELD_CODES: Readonly<Record<TableField, number>> = { slot: 0, balance: 1, nonce: 2, code: 3, storage: 4 };
 
@@ -35,11 +36,14 @@ export interface ValuePlace {
   readonly value: number;
 }
 
+const hexAt = (bytes: Buffer, start: number, length: number): `0x${string}` =>
+  `0x${bytes.toString("hex", start, start + length)}`;
+
 /** Returns the key of a place. */
-export const keyAt = (field: StateField, { bytes, address, slot }: ValuePlace): StateKey => ({
+export const keyAt = <Field extends TableField>(field: Field, { bytes, address, slot }: ValuePlace) => ({
   field,
-  address: `0x${bytes.toString("hex", address, address + ADDRESS_BYTES)}`,
-  slot: slot === undefined ? undefined : `0x${bytes.toString("hex", slot, slot + SLOT_BYTES)}`,
+  address: hexAt(bytes, address, ADDRESS_BYTES),
+  slot: slot === undefined ? undefined : hexAt(bytes, slot, SLOT_BYTES),
 });
 
 /** Odd constants of MurmurHash3 (https://github.com/aappleby/smhasher, MurmurHash3.cpp). */
@@ -81,7 +85,7 @@ export class KeyEncoder {
   }
 
   /** Encodes the key of a place. */
-  encodeAt(field: StateField, { bytes, address, slot }: ValuePlace): this {
+  encodeAt(field: TableField, { bytes, address, slot }: ValuePlace): this {
     this.#address = undefined;
     bytes.copy(this.#bytes, 0, address, address + ADDRESS_BYTES);
     this.words[FIELD_WORD] = FIELD_CODES[field];

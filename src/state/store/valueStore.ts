@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../../core/heads.ts";
 import type { Grade } from "../../core/rpcSource.ts";
-import type { Address, Hash } from "../../ethereum/hex.ts";
-import type { StateField, StateKey } from "../stateKey.ts";
+import type { Address } from "../../ethereum/hex.ts";
+import { codeDigits, type StateField, type StateKey, ZERO_VALUE } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
 import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
@@ -16,10 +16,10 @@ import {
   type TableKey,
   type ValuePlace,
 } from "./keyEncoder.ts";
+import { readRows, type ValueRow } from "./packedRows.ts";
 import { UnfollowedValues } from "./unfollowedValues.ts";
 import { UsedValues } from "./usedValues.ts";
 import { CHECKED, FETCHED, KNOWN, PROVEN, SAVED, ValueTable, WRITTEN } from "./valueTable.ts";
-import { codeDigits, writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
 /** A bucket of the table and a place in a block's list. */
 const ENTRY_OVERHEAD_BYTES = 16;
@@ -247,7 +247,7 @@ export class ValueStore {
       return known;
     }
     const isOwn = this.#table.isOfBlock(entry, number) && this.#table.field(entry) === FIELD_CODES[key.field];
-    const own = isOwn ? entry : this.#add(key, number, 0);
+    const own = isOwn ? entry : this.#add(() => this.#key.encode(key), number, 0);
     if (own === 0) {
       return known ?? "refused";
     }
@@ -374,22 +374,30 @@ export class ValueStore {
     }
     const { grade } = writeSet;
     const number = this.#blocks.add(writeSet.block.hash, grade);
-    // Another replica has computed the hashes of a shared write set. The code of a proven hash must be the right one.
-    const known = (hash: Hash | undefined): Hash | undefined => (writeSet.isShared === true ? undefined : hash);
-    for (const { key, value } of writtenValues(writeSet, (code, hash) => this.storeCode(code, known(hash)))) {
-      const entry = this.#add(key, number, WRITTEN);
-      if (entry === 0) {
+    for (const row of readRows(writeSet.packed)) {
+      if (row.kind === "bytes") {
+        this.storeCode(row.content);
+      } else if (row.kind !== "call" && !this.#write(row, number, grade)) {
         return false;
-      }
-      if (value !== undefined) {
-        this.#table.setValue(entry, value, FLAGS[grade]);
-      }
-      if (key.field === "storage") {
-        this.#cleared.add();
       }
       yield;
     }
     this.#blocks.extendTo(number);
+    return true;
+  }
+
+  /** Adds what a block wrote. Returns false if there is no room for it. */
+  #write({ kind, isEnded, place }: ValueRow, number: number, grade: Grade): boolean {
+    const entry = this.#add(() => this.#key.encodeAt(kind, place), number, WRITTEN);
+    if (entry === 0) {
+      return false;
+    }
+    if (!isEnded) {
+      this.#table.setValueAt(entry, place, FLAGS[grade]);
+    }
+    if (kind === "storage") {
+      this.#cleared.add();
+    }
     return true;
   }
 
@@ -443,8 +451,8 @@ export class ValueStore {
   }
 
   /** Adds an entry that begins at a block. Returns 0 if there is no room. */
-  #add(key: TableKey, number: number, flags: number): Entry {
-    const add = () => this.#table.add(this.#key.encode(key), number, flags);
+  #add(encode: () => KeyEncoder, number: number, flags: number): Entry {
+    const add = () => this.#table.add(encode(), number, flags);
     let entry = add();
     // To make room, the table may end the readable blocks after this one. Then no write would end this value.
     if (entry === 0 && this.#makeRoom() && number >= this.#blocks.oldest) {
@@ -470,9 +478,8 @@ export class ValueStore {
     return true;
   }
 
-  /** Stores a code, and returns the value that names it. A hash that was computed in this process is not computed again. */
-  storeCode(code: Uint8Array, known?: Hash): string {
-    const hash = codeDigits(code, known);
+  /** Stores a code, and returns the value that names it. One that was computed in this process is not computed again. */
+  storeCode(code: Uint8Array, hash = codeDigits(code)): string {
     if (code.length > 0) {
       // The bytes may share a larger buffer.
       this.#codes.set(hash, new Uint8Array(code));

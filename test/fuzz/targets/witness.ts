@@ -2,7 +2,7 @@ import { createMPT } from "@ethereumjs/mpt";
 import { type Address, type Data, formatData, type Hash, isData, parseData } from "../../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../../src/ethereum/keccak.ts";
 import { MissingNode, PartialTrie, TrieNodes } from "../../../src/ethereum/partialTrie.ts";
-import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
+import { unpackWrites } from "../../../src/state/store/packedWrites.ts";
 import type { AccountWrites, BlockWrites } from "../../../src/state/writeSet.ts";
 import { nodesOnPath, type ProvenStateAccount } from "../../support/builders/provenState.ts";
 import {

@@ -17,6 +17,7 @@ export interface PlantedFault {
 
 const TRACE = "src/state/sources/composeTrace.ts";
 const SHARED = "src/state/sources/sharedSource.ts";
+const PACKED = "src/state/store/packedWrites.ts";
 const VALUES = "src/state/store/valueStore.ts";
 
 const WITNESS_TEST = "test/state/sources/witnessJob.test.ts";
@@ -35,10 +36,9 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     variant: "access list",
     edits: [
       {
-        file: "src/state/store/writtenValues.ts",
-        from: 'yield { key: { address, field: "slot", slot: written }, value: from.value() };',
-        to: `const value = from.value();
-    if (!written.endsWith("3")) yield { key: { address, field: "slot", slot: written }, value };`,
+        file: PACKED,
+        from: 'addWrite(writer, { address, field: "slot", slot }, value);',
+        to: 'if (!slot.endsWith("3")) addWrite(writer, { address, field: "slot", slot }, value);',
       },
     ],
   },
@@ -66,7 +66,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     variant: "Shanghai",
     edits: [
       {
-        file: "src/state/sources/mutableWrites.ts",
+        file: TRACE,
         from: "forgetCode(writes);\n  forgetSlots(writes);",
         to: "forgetCode(writes);",
       },
@@ -132,10 +132,9 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     isFoundByService: true,
     edits: [
       {
-        file: "src/state/store/writtenValues.ts",
-        from: 'yield { key: { address, field: "slot", slot: written }, value: from.value() };',
-        to: `const value = from.value();
-    if (Math.random() >= 0.02) yield { key: { address, field: "slot", slot: written }, value };`,
+        file: PACKED,
+        from: 'addWrite(writer, { address, field: "slot", slot }, value);',
+        to: 'if (Math.random() >= 0.02) addWrite(writer, { address, field: "slot", slot }, value);',
       },
       {
         file: "src/state/blockQueue.ts",
@@ -165,11 +164,11 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         file: SHARED,
         from: 'return { block: wanted.block, packed: body, node: source?.node, grade: "stated", isShared: true };',
         to: `
-    const parts = [body, ...(this.before ? [this.before] : [])].map((each) => Buffer.from(each));
-    const count = Buffer.alloc(4);
-    count.writeUInt32LE(parts.reduce((sum, part) => sum + part.readUInt32LE(), 0));
+    const rows = Buffer.concat([body, ...(this.before ? [this.before] : [])].map((each) => each.subarray(4)));
+    const sum = Buffer.alloc(4);
+    sum.writeUInt32LE((await import("node:zlib")).crc32(rows));
     this.before = body;
-    const packed = Buffer.concat([count, ...parts.map((part) => part.subarray(4))]);
+    const packed = Buffer.concat([sum, rows]);
     return { block: wanted.block, packed, node: source?.node, grade: "stated", isShared: true };`,
       },
     ],
@@ -304,8 +303,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     edits: [
       {
         file: VALUES,
-        from: "this.#table.setValue(entry, value, FLAGS[grade]);",
-        to: "this.#table.setValue(entry, value, PROVEN);",
+        from: "this.#table.setValueAt(entry, place, FLAGS[grade]);",
+        to: "this.#table.setValueAt(entry, place, PROVEN);",
       },
       {
         file: VALUES,

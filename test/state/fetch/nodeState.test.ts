@@ -7,8 +7,7 @@ import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { FairGate } from "../../../src/limits/fairGate.ts";
 import { INTERNAL_OWNER } from "../../../src/limits/fairQueue.ts";
 import { type KnownBlockState, partsOf } from "../../../src/state/fetch/foundValues.ts";
-import { accountKeys, slotKey } from "../../../src/state/stateKey.ts";
-import { ZERO_VALUE } from "../../../src/state/store/writtenValues.ts";
+import { accountKeys, slotKey, ZERO_VALUE } from "../../../src/state/stateKey.ts";
 import { createNodeState } from "../../support/builders/nodeState.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;

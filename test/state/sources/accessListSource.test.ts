@@ -5,8 +5,8 @@ import type { HeaderFields } from "../../../src/core/heads.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import { AccessListSource } from "../../../src/state/sources/accessListSource.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
-import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
+import { unpackWrites } from "../../../src/state/store/packedWrites.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
 import { encodeJson, formatAccessList, readRecorded } from "./recorder/recordedBlocks.ts";
 

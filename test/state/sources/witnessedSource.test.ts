@@ -4,10 +4,9 @@ import type { BlockId } from "../../../src/core/heads.ts";
 import { NodeError } from "../../../src/core/node.ts";
 import type { Hash } from "../../../src/ethereum/hex.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
-import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
 import { WitnessedSource, type WitnessedSourceOptions } from "../../../src/state/sources/witnessedSource.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
-import { packWrites } from "../../../src/state/store/packedWrites.ts";
+import { packWrites, unpackWrites } from "../../../src/state/store/packedWrites.ts";
 import type { BlockWrites, WriteSet, WriteSetFailure, WriteSetSource } from "../../../src/state/writeSet.ts";
 import {
   addressAt,

@@ -4,10 +4,11 @@ import fc from "fast-check";
 import { formatData, ZERO_ADDRESS, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { numberBytes } from "../../../src/ethereum/rlp.ts";
-import { unpackWrites } from "../../../src/state/sources/unpackWrites.ts";
-import { packWrites } from "../../../src/state/store/packedWrites.ts";
-import { codeDigits, writtenValues } from "../../../src/state/store/writtenValues.ts";
+import { keyAt } from "../../../src/state/store/keyEncoder.ts";
+import { DamagedRows, readRows } from "../../../src/state/store/packedRows.ts";
+import { packWrites, unpackWrites } from "../../../src/state/store/packedWrites.ts";
 import type { AccountWrites, BlockWrites } from "../../../src/state/writeSet.ts";
+import { MalformedField } from "../../../src/verification/jsonFields.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(formatData);
 const written = <Value>(value: fc.Arbitrary<Value>) => fc.oneof(value, fc.constant("unknown" as const));
@@ -24,20 +25,38 @@ const account = fc.record(
   { requiredKeys: ["slots"] },
 );
 
-/** Arrays of another class, with other memory, are equal if their bytes are. A hash without a code is not packed. */
+/** The hash of a code is not that of another one. */
+const accounts = fc
+  .array(fc.tuple(bytes(20), account))
+  .map(
+    (entries): BlockWrites =>
+      new Map(
+        entries.map(([address, { codeHash, ...rest }]) => [
+          address,
+          rest.code === "unknown" && codeHash !== undefined ? { ...rest, codeHash } : rest,
+        ]),
+      ),
+  );
+
+/** Arrays of another class are equal if their bytes are. A hash without a code is not packed, and an account needs a write. */
 const plain = (accounts: BlockWrites): unknown =>
-  [...accounts].map(([address, { code, codeHash, slots, ...rest }]) => ({
-    address,
-    ...rest,
-    ...(code === undefined ? {} : { code: code === "unknown" ? code : formatData(code), codeHash }),
-    slots: [...slots].map(([slot, value]) => [slot, value === "unknown" ? value : formatData(value)]),
-  }));
+  [...accounts].flatMap(([address, { code, codeHash, slots, ...rest }]) => {
+    const own = code instanceof Uint8Array && codeHash === undefined ? keccak256Hex(code) : codeHash;
+    const isEmpty = own === EMPTY_CODE_HASH;
+    const writes = {
+      ...rest,
+      ...(code === undefined
+        ? {}
+        : { code: code === "unknown" && !isEmpty ? code : formatData(code as Uint8Array), own }),
+      slots: [...slots].map(([slot, value]) => [slot, value === "unknown" ? value : formatData(value)]),
+    };
+    return Object.keys(writes).length === 1 && slots.size === 0 ? [] : [{ address, ...writes }];
+  });
 
 test("unpacked writes are equal to those that were packed", () => {
   fc.assert(
-    fc.property(fc.array(fc.tuple(bytes(20), account)), (entries) => {
-      const accounts = new Map<`0x${string}`, AccountWrites>(entries);
-      assert.deepEqual(plain(unpackWrites(packWrites(accounts))), plain(accounts));
+    fc.property(accounts, (writes) => {
+      assert.deepEqual(plain(unpackWrites(packWrites(writes))), plain(writes));
     }),
     { numRuns: 200 },
   );
@@ -63,18 +82,17 @@ const valuesOf = (writes: AccountWrites): readonly (readonly [string, string | u
 
 test("the values that are read from packed writes are those of the writes", () => {
   fc.assert(
-    fc.property(fc.array(fc.tuple(bytes(20), account)), (entries) => {
-      const accounts = new Map<`0x${string}`, AccountWrites>(
-        entries.map(([address, { codeHash: _, ...writes }]) => [address, writes]),
-      );
-      const packed = packWrites(accounts);
-      const read = [...writtenValues({ packed }, (code) => codeDigits(code))].map(({ key, value }) => [
-        key.address,
-        key.slot ?? key.field,
-        value,
-      ]);
-      const expected = [...accounts].flatMap(([address, writes]) =>
-        valuesOf(writes).map(([name, value]) => [address, name, value]),
+    fc.property(accounts, (writes) => {
+      const read = [...readRows(packWrites(writes))].flatMap((row) => {
+        if (row.kind === "bytes" || row.kind === "call") {
+          return [];
+        }
+        const { address, field, slot } = keyAt(row.kind, row.place);
+        const { bytes: own, value } = row.place;
+        return [[address, slot ?? field, row.isEnded ? undefined : own.toString("hex", value, value + 32)]];
+      });
+      const expected = [...writes].flatMap(([address, own]) =>
+        valuesOf(own).map(([name, value]) => [address, name, value]),
       );
       assert.deepEqual(read, expected);
     }),
@@ -82,10 +100,15 @@ test("the values that are read from packed writes are those of the writes", () =
   );
 });
 
+const SLOT = { slots: new Map([[ZERO_HASH, Uint8Array.of(1, 2)]]) };
+
 test("packed writes that end early are not read", () => {
-  const packed = packWrites(new Map([[ZERO_ADDRESS, { slots: new Map([[ZERO_HASH, Uint8Array.of(1, 2)]]) }]]));
+  const packed = packWrites(new Map([[ZERO_ADDRESS, SLOT]]));
   for (let length = 0; length < packed.length; length++) {
-    const cut = packed.subarray(0, length);
-    assert.throws(() => [...writtenValues({ packed: cut }, () => "")], RangeError);
+    assert.throws(() => [...readRows(packed.subarray(0, length))], DamagedRows);
   }
+});
+
+test("a value of more than 32 bytes is not packed", () => {
+  assert.throws(() => packWrites(new Map([[ZERO_ADDRESS, { balance: 2n ** 256n, slots: new Map() }]])), MalformedField);
 });

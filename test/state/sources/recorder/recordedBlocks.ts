@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { RLP } from "@ethereumjs/rlp";
 import type { Address, Hash } from "../../../../src/ethereum/hex.ts";
-import { unpackWrites } from "../../../../src/state/sources/unpackWrites.ts";
 import type { WriteSetJob, WriteSetJobOutput } from "../../../../src/state/sources/writeSetJobs.ts";
 import { runWriteSetJob } from "../../../../src/state/sources/writeSetTask.ts";
+import { unpackWrites } from "../../../../src/state/store/packedWrites.ts";
 import type { AccountWrites } from "../../../../src/state/writeSet.ts";
 import type { RecordedTrace } from "./recordTraces.ts";
 
