@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type { ScoreReport } from "../test/truth/score.ts";
 import type { TruthReport } from "../test/truth/truthRun.ts";
-import { formatTruthTable, sumCounts } from "../test/truth/truthTable.ts";
+import { sumCounts } from "../test/truth/truthTable.ts";
 
 const FOLDER = new URL("truth/", import.meta.url);
 
@@ -10,20 +10,39 @@ const readReports = (): readonly TruthReport[] =>
     .toSorted()
     .map((name): TruthReport => JSON.parse(readFileSync(new URL(name, FOLDER), "utf8")));
 
-/** Formats wrong answers, steps back and errors of all reports, a column for each proxy. */
-const formatComparison = (reports: readonly TruthReport[]): string => {
+const scoresOf = ({ rows }: TruthReport, isPart: (scenario: string) => boolean): readonly ScoreReport[] =>
+  rows.flatMap(({ scenario, score }) => (score !== undefined && isPart(scenario) ? [score] : []));
+
+/** The end of the name of a scenario that runs after others, on one chain with all of them. */
+const IN_TURN = ", in turn";
+
+const isInTurn = (scenario: string): boolean => scenario.endsWith(IN_TURN);
+
+/** Formats the measured reports of docs/truth: wrong answers, steps back and errors of each scenario, a column for each proxy. */
+export const formatTruthReports = (): string => {
+  const reports = readReports();
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  const names = [...new Set(reports.flatMap(({ rows }) => rows.map(({ scenario }) => scenario)))];
-  const cellOf = ({ rows }: TruthReport, name: string): string => {
-    const score = rows.find(({ scenario }) => scenario === name)?.score;
-    return score === undefined
+  const cellOf = (report: TruthReport, isPart: (scenario: string) => boolean): string => {
+    const scores = scoresOf(report, isPart);
+    const sumOf = (countOf: (score: ScoreReport) => number) => scores.reduce((sum, score) => sum + countOf(score), 0);
+    return scores.length === 0
       ? "not offered"
-      : `${sumCounts(score.wrong)} / ${sumCounts({ ...score.stepsBack })} / ${sumCounts(score.errors)} of ${score.calls}`;
+      : [
+          sumOf(({ wrong }) => sumCounts(wrong)),
+          sumOf(({ stepsBack }) => sumCounts({ ...stepsBack })),
+          `${sumOf(({ errors }) => sumCounts(errors))} of ${sumOf(({ calls }) => calls)}`,
+        ].join(" / ");
   };
+  const names = new Set(reports.flatMap(({ rows }) => rows.map(({ scenario }) => scenario)));
+  const row = (name: string, isPart: (scenario: string) => boolean): string =>
+    line([name, ...reports.map((report) => cellOf(report, isPart))]);
   return [
+    reports.map(({ proxy, seconds, seed }) => `${proxy}: seed ${seed}, ${seconds} s.`).join(" "),
+    "",
     line(["wrong / steps back / errors of all calls", ...reports.map(({ proxy, version }) => `${proxy} ${version}`)]),
     line(["---", ...reports.map(() => "---")]),
-    ...names.map((name) => line([name, ...reports.map((report) => cellOf(report, name))])),
+    ...[...names].filter((name) => !isInTurn(name)).map((name) => row(name, (scenario) => scenario === name)),
+    row("all of them, in turn", isInTurn),
   ].join("\n");
 };
 
@@ -31,9 +50,7 @@ const formatComparison = (reports: readonly TruthReport[]): string => {
 export const formatTruthSums = (): string => {
   const reports = readReports();
   const row = (name: string, countOf: (score: ScoreReport) => number): string => {
-    const sums = reports.map(({ rows }) =>
-      rows.reduce((sum, { score }) => sum + (score === undefined ? 0 : countOf(score)), 0),
-    );
+    const sums = reports.map((report) => scoresOf(report, () => true).reduce((sum, score) => sum + countOf(score), 0));
     return [name, ...sums.map((sum) => sum.toLocaleString("en"))].join(" | ");
   };
   const lines = [
@@ -46,11 +63,4 @@ export const formatTruthSums = (): string => {
     row("errors", ({ errors }) => sumCounts(errors)),
   ];
   return lines.map((line) => `| ${line} |`).join("\n");
-};
-
-/** Formats the measured reports of docs/truth. */
-export const formatTruthReports = (): string => {
-  const reports = readReports();
-  const runs = reports.map(({ proxy, seconds, seed }) => `${proxy}: seed ${seed}, ${seconds} s.`);
-  return [runs.join(" "), formatComparison(reports), ...reports.map(formatTruthTable)].join("\n\n");
 };
