@@ -29,7 +29,8 @@ export const paymentsRow: Row = {
     },
     {
       title: "Facilitator failures",
-      description: "Requests a second that the facilitator did not answer. Clients get 503, and are not charged.",
+      description:
+        "Requests a second that the facilitator did not answer. Clients get 503. Without an answer to `settle`, they may be charged.",
       unit: "cps",
       queries: [named("{{operation}}", rates("facilitator_failures_total", INSTANCE, "operation"))],
     },

@@ -1,6 +1,6 @@
-import { loadX402, Payments, type X402 } from "../access/payment/payments.ts";
-import { localReservations, type Reservations, sharedReservations } from "../access/payment/reservations.ts";
+import { loadX402, localReservations, Payments, type Reserve, type X402 } from "../access/payment/payments.ts";
 import { createUnitsOf, createUnitTable, type UnitsOf } from "../access/providerUnits.ts";
+import { isValueLease, LeasedValues } from "../cache/leasedValues.ts";
 import { connectRedis } from "../cache/redisClient.ts";
 import { createScripts } from "../cache/redisCommands.ts";
 import { RedisHealth } from "../cache/redisHealth.ts";
@@ -15,6 +15,15 @@ const createUnits = ({ chains, usage: { prices, units } }: Config): ((chain: str
   return (chain, method) => tables.get(chain)?.(method) ?? 0;
 };
 
+/** Reservations that all replicas share: leases that are never exchanged for a value. */
+const sharedReservations = (run: RunScript): Reserve => {
+  const leases = new LeasedValues(run);
+  return async ({ id, seconds }) => {
+    const taken = await leases.take(`forebay:payment1:${id}`, seconds * 1_000);
+    return taken !== "held" && isValueLease(taken) ? () => taken.release() : undefined;
+  };
+};
+
 /** Opens the connection of `access.payment.redis`. */
 const connect = (url: string, telemetry: Telemetry) => {
   const client = connectRedis(url, "payments", telemetry.log);
@@ -26,7 +35,7 @@ export class PaymentSource {
   readonly #telemetry: Telemetry;
   readonly #run: RunScript | undefined;
   #own: ReturnType<typeof connect> | undefined;
-  #reservations: Reservations | undefined;
+  #reserve: Reserve | undefined;
   #x402: X402 | undefined;
 
   /** `run` is that of the cache's Redis. */
@@ -49,11 +58,11 @@ export class PaymentSource {
     if (this.#x402 === undefined) {
       throw new Error("the package of payments is not loaded");
     }
-    this.#reservations ??= this.#openReservations(payment.redis);
+    this.#reserve ??= this.#openReservations(payment.redis);
     return new Payments({
       payment,
       x402: this.#x402,
-      reservations: this.#reservations,
+      reserve: this.#reserve,
       maxBatch: config.server.maxBatch,
       unitsOf: createUnits(config),
       telemetry: this.#telemetry,
@@ -64,7 +73,7 @@ export class PaymentSource {
     this.#own?.close();
   }
 
-  #openReservations(redis: string | undefined): Reservations {
+  #openReservations(redis: string | undefined): Reserve {
     this.#own = redis === undefined ? undefined : connect(redis, this.#telemetry);
     const run = this.#own?.run ?? this.#run;
     return run === undefined ? localReservations() : sharedReservations(run);

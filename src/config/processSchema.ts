@@ -6,6 +6,7 @@ import { MAX_CONFIRMATIONS } from "../heads/headsBehind.ts";
 import { count, lowerCaseName, methodPattern, milliseconds, urlWith } from "./optionTypes.ts";
 
 const MAX_DECIMALS = 18;
+const MAX_PAYMENT_SECONDS = 86_400;
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, "an address: 0x and 40 hex digits");
 /** Text, because a number of YAML is not exact. */
@@ -30,8 +31,8 @@ const facilitatorSchema = z.strictObject({
   url: urlWith("http", "https").describe("Service that verifies and settles payments"),
   headers: z.record(z.string(), z.string()).default({}).describe("Headers of each request to it, for example its key"),
   timeoutMs: count(5_000).describe("Deadline of a verification; then 503, and nothing is charged"),
-  settleTimeoutMs: count(30_000).describe("Deadline of one attempt to settle; there are two"),
-  maxConcurrent: count(32).describe("Verifications at a time, and settlements at a time; clients take turns"),
+  settleTimeoutMs: count(30_000).describe("Deadline of a settlement; then 503, and the client may be charged"),
+  maxConcurrent: count(100).describe("Paid requests at a time; more get 503, and nothing is charged"),
 });
 
 /** The options of payments: `access.payment`. */
@@ -47,7 +48,12 @@ const paymentSchema = z.strictObject({
     decimals: z.int().min(0).max(MAX_DECIMALS).default(6).describe("Decimals of the token"),
   }),
   price: priceSchema,
-  maxTimeoutSeconds: count(120).describe("Longest time for which a payment is valid"),
+  maxTimeoutSeconds: z
+    .int()
+    .positive()
+    .max(MAX_PAYMENT_SECONDS)
+    .default(120)
+    .describe("Longest time for which a payment is valid, up to a day"),
   publicUrl: urlWith("http", "https")
     .optional()
     .describe("URL of this service in challenges; default: http:// and the Host header"),

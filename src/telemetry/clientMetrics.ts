@@ -155,7 +155,6 @@ const PAYMENT_RESULTS = [
   "paid",
   "unpaid",
   "invalid",
-  "expired",
   "replayed",
   "failed",
   "left",

@@ -1,29 +1,25 @@
-import { hash } from "node:crypto";
 import type { PaymentRequired, SettleResponse, VerifyResponse } from "@x402/core/types";
 import { connectionFault } from "../../core/connectionFault.ts";
 import type { InboundRequest } from "../../core/context.ts";
 import type { Awaitable } from "../../jsonrpc/call.ts";
 import { type Chunk, isStream, type ResultMemory } from "../../jsonrpc/response.ts";
 import { CODES, overBudget, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
-import { FairGate } from "../../limits/fairGate.ts";
-import { ownerOf } from "../../limits/fairQueue.ts";
 import type { PaymentResult } from "../../telemetry/clientMetrics.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import {
+  createQuotes,
   isCharged,
   type PaymentOptions,
-  PriceList,
   type Quote,
   type QuoteOptions,
-  type ReadPayment,
   readPayment,
+  type SignedPayment,
   X402_VERSION,
 } from "./quote.ts";
-import type { Reservation, Reservations } from "./reservations.ts";
 
 export interface PaymentsOptions extends QuoteOptions {
   readonly x402: X402;
-  readonly reservations: Reservations;
+  readonly reserve: Reserve;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -46,19 +42,12 @@ export interface PayableResponse {
 }
 
 /** The x402 package. */
-export type X402 = typeof import("@x402/core/http") &
-  typeof import("@x402/core/schemas") &
-  typeof import("@x402/core/types");
+export type X402 = typeof import("@x402/core/http") & typeof import("@x402/core/types");
 
 /** Loads the package. Rejects if it is not installed. */
 export const loadX402 = async (): Promise<X402> => {
   try {
-    const [http, schemas, types] = await Promise.all([
-      import("@x402/core/http"),
-      import("@x402/core/schemas"),
-      import("@x402/core/types"),
-    ]);
-    return { ...http, ...schemas, ...types };
+    return { ...(await import("@x402/core/http")), ...(await import("@x402/core/types")) };
   } catch (error) {
     throw new Error("access.payment needs a package that is not installed: npm install @x402/core", { cause: error });
   }
@@ -86,63 +75,66 @@ export class PaymentError extends RpcError {
   }
 }
 
+/** Makes a payment usable again. Never rejects: if the store fails, the reservation ends when the payment expires. */
+type Release = () => Promise<void>;
+
+/** Reserves a payment until it expires. Returns undefined if another request has it. Rejects if the store does not respond. */
+export type Reserve = (payment: Pick<SignedPayment, "id" | "seconds">) => Promise<Release | undefined>;
+
+/** Returns reservations of this process alone. */
+export const localReservations = (): Reserve => {
+  const reserved = new Set<string>();
+  return async ({ id, seconds }) => {
+    if (reserved.has(id)) {
+      return undefined;
+    }
+    reserved.add(id);
+    const timer = setTimeout(() => reserved.delete(id), seconds * 1_000).unref();
+    return async () => {
+      clearTimeout(timer);
+      reserved.delete(id);
+    };
+  };
+};
+
 /** One request with its price. */
 interface Sale extends PayableRequest {
   readonly quote: Quote;
 }
 
 interface PaidSale extends Sale {
-  readonly payment: ReadPayment;
-  readonly reservation: Reservation;
+  readonly payment: SignedPayment;
 }
 
-/** A response of the facilitator, or the package's error of a refusal. */
+/** A response of the facilitator, or the package's error of a refusal, whose members are not checked. */
 type FacilitatorAnswer = Partial<VerifyResponse & SettleResponse>;
 
-/** Verifications that wait for their turn. */
-const MAX_WAITING = 1_000;
-/** Settlements that wait, for each that runs. More of them could wait until their payments expire. */
-const WAITING_PER_SETTLEMENT = 8;
-/**
- * The token transfers one authorization once, so a settlement without an answer is sent again.
- * If the first attempt settled, a facilitator may refuse the second: the nonce is used.
- */
-const SETTLE_ATTEMPTS = 2;
 const RETRY_AFTER_SECONDS = 5;
 /** x402: the transfer was sent and is not mined yet. */
 const PENDING = "settlement_pending";
-const OVERLOADED = "payments are not available: too many payments wait for the facilitator";
+const OVERLOADED = "payments are not available: too many paid requests are in progress";
 const NO_OUTCOME =
-  "the facilitator did not confirm the payment: send the same request with the same payment again. It is charged once";
+  "the facilitator did not confirm the payment: it may be charged. Read authorizationState of the token when the payment has expired";
 /** Browsers show scripts the headers of the protocol then. */
 const EXPOSED = ["Access-Control-Expose-Headers", "PAYMENT-REQUIRED, PAYMENT-RESPONSE"] as const;
-/** A Host header with other characters is not copied into a challenge. */
-const HOST = /^[\w.:[\]-]{1,255}$/;
-/** Other texts of the facilitator are not repeated to a client. */
+/** Other texts of the facilitator are not repeated to a client: they may name its own nodes. */
 const REASON = /^[\w.: -]{1,100}$/;
 
 /** Sells requests to clients without a key: quotes a price, verifies the payment, serves the request, settles the payment. */
 export class Payments {
   readonly #options: PaymentsOptions;
-  readonly #prices: PriceList;
+  readonly #quote: ReturnType<typeof createQuotes>;
   readonly #verifier: ReturnType<typeof facilitatorClient>;
   readonly #settler: ReturnType<typeof facilitatorClient>;
-  readonly #verifications: FairGate;
-  /** Refuses nothing: each has a verified payment, and a response that is ready. New requests are refused instead. */
-  readonly #settlements: FairGate;
-  readonly #maxWaitingSettlements: number;
+  #inProgress = 0;
   #isFailing = false;
 
   constructor(options: PaymentsOptions) {
     const { facilitator } = options.payment;
-    const { timeoutMs, settleTimeoutMs, maxConcurrent: max } = facilitator;
     this.#options = options;
-    this.#prices = new PriceList(options);
-    this.#verifier = facilitatorClient(options.x402, facilitator, timeoutMs);
-    this.#settler = facilitatorClient(options.x402, facilitator, settleTimeoutMs);
-    this.#verifications = new FairGate({ max, maxWaiting: MAX_WAITING, overloaded: OVERLOADED });
-    this.#settlements = new FairGate({ max });
-    this.#maxWaitingSettlements = max * WAITING_PER_SETTLEMENT;
+    this.#quote = createQuotes(options);
+    this.#verifier = facilitatorClient(options.x402, facilitator, facilitator.timeoutMs);
+    this.#settler = facilitatorClient(options.x402, facilitator, facilitator.settleTimeoutMs);
   }
 
   /**
@@ -154,7 +146,7 @@ export class Payments {
     request: PayableRequest,
     serve: (isDetached: boolean) => Awaitable<R>,
   ): Promise<R> {
-    const quote = this.#prices.quote(request);
+    const quote = this.#quote(request.body, request.chain);
     if (quote === undefined) {
       return serve(false);
     }
@@ -163,131 +155,105 @@ export class Payments {
     if (typeof header !== "string") {
       throw this.#refuse(sale, "unpaid", "payment required");
     }
-    const payment = readPayment(this.#options.x402, header, quote.required);
-    if ("fault" in payment) {
-      throw this.#refuse(sale, payment.fault, payment.message);
+    const payment = readPayment(decode(this.#options.x402, header), quote.required);
+    if (typeof payment === "string") {
+      throw this.#refuse(sale, "invalid", payment);
     }
-    if (this.#settlements.waiting >= this.#maxWaitingSettlements) {
+    if (this.#inProgress >= this.#options.payment.facilitator.maxConcurrent) {
       this.#count("unavailable");
       throw unavailable(OVERLOADED, RETRY_AFTER_SECONDS);
     }
-    const reservation = await this.#reserve(sale, payment);
-    const paid = { ...sale, payment, reservation };
-    return this.#complete(paid, await this.#serve(paid, () => serve(quote.isWrite)));
-  }
-
-  async #reserve(sale: Sale, payment: ReadPayment): Promise<Reservation> {
-    const digest = hash("sha256", Buffer.concat([Buffer.from(`${sale.chain}\n`), sale.body]));
-    const reservation = await this.#options.reservations.reserve(payment, digest).catch(() => {
-      // The store counts and logs its failures.
-      this.#count("unavailable");
-      throw noAnswer("the store of payments");
-    });
-    if (reservation === undefined) {
-      throw this.#refuse(sale, "replayed", "the payment was already used");
-    }
-    return reservation;
-  }
-
-  /** Verifies the payment and returns the whole response in memory. If it rejects, the payment is released. */
-  async #serve<R extends PayableResponse>(sale: PaidSale, serve: () => Awaitable<R>): Promise<R> {
-    const { inbound, quote, reservation } = sale;
-    let failure: PaymentResult = "unavailable";
+    this.#inProgress++;
     try {
-      if (reservation.state === "new") {
-        await this.#verify(sale);
-      }
-      failure = "left";
-      inbound.signal.throwIfAborted();
-      failure = "failed";
-      const response = await serve();
-      // The memory of a client that has disconnected is released, and counts nothing more.
-      const served = {
-        ...response,
-        chunks: await collect(response.chunks, quote.isWrite ? undefined : inbound.memory),
-      };
-      const uncharged = quote.isBatch ? served.errors?.find((error) => !isCharged(error)) : undefined;
-      if (uncharged !== undefined) {
-        throw unchargedBatch(uncharged);
-      }
-      return served;
+      return await this.#sell({ ...sale, payment }, () => serve(quote.isWrite));
+    } finally {
+      this.#inProgress--;
+    }
+  }
+
+  /** Releases the payment if it is not charged. Once a settlement is sent, no other request can use it. */
+  async #sell<R extends PayableResponse>(sale: PaidSale, serve: () => Awaitable<R>): Promise<R> {
+    const { inbound, quote } = sale;
+    const release = await this.#reserve(sale);
+    let served: R;
+    try {
+      await this.#verify(sale);
+      served = await this.#serve(sale, serve);
     } catch (error) {
-      await endQuietly(reservation.release);
-      if (!(error instanceof PaymentError)) {
-        this.#count(failure);
-      }
+      await release();
       throw error;
     }
+    // A write that a node accepted is settled, whether or not its client waits for the response.
+    const isLeft = inbound.signal.aborted && !quote.isWrite;
+    const uncharged = served.errors?.find((error) => !isCharged(error));
+    if (!isLeft && uncharged === undefined) {
+      return { ...served, headers: await this.#settle(sale) };
+    }
+    await release();
+    this.#count(isLeft ? "left" : "failed");
+    if (uncharged !== undefined && quote.isBatch) {
+      throw unchargedBatch(uncharged);
+    }
+    return served;
+  }
+
+  async #reserve(sale: PaidSale): Promise<Release> {
+    const release = await this.#options.reserve(sale.payment).catch(() => {
+      // The store counts and logs its failures.
+      throw this.#noAnswer("the store of payments");
+    });
+    if (release === undefined) {
+      throw this.#refuse(sale, "replayed", "the payment was already used");
+    }
+    return release;
   }
 
   async #verify(sale: PaidSale): Promise<void> {
-    const answer = await this.#verifications.run(ownerOf(sale.inbound.caller), () => this.#ask("verify", sale));
+    const answer = await this.#ask("verify", sale);
     if (answer === undefined) {
-      throw noAnswer("the facilitator");
+      throw this.#noAnswer("the facilitator");
     }
     if (!answer.isValid) {
       throw this.#refuse(sale, "invalid", `the payment is not valid: ${reasonOf(answer.invalidReason)}`);
     }
   }
 
-  /** Settles the payment of a response. Releases it if the response is not charged, or if its client has disconnected before its turn. */
-  async #complete<R extends PayableResponse>(sale: PaidSale, served: R): Promise<R> {
-    const { inbound, quote, reservation } = sale;
-    // A write that a node accepted is settled, whether or not its client waits for the response.
-    const isLeft = (): boolean => inbound.signal.aborted && !quote.isWrite;
-    const isFree = isLeft() || served.errors?.some((error) => !isCharged(error));
-    const settle = async () => (isLeft() ? undefined : this.#settle(sale));
-    const receipt = isFree ? undefined : await this.#settlements.run(ownerOf(inbound.caller), settle);
-    if (receipt === undefined) {
-      await endQuietly(reservation.release);
-      this.#count(isLeft() ? "left" : "failed");
-      return served;
+  /** Returns the whole response in memory. */
+  async #serve<R extends PayableResponse>({ inbound, quote }: PaidSale, serve: () => Awaitable<R>): Promise<R> {
+    try {
+      inbound.signal.throwIfAborted();
+      const response = await serve();
+      // The memory of a client that has disconnected is released, and counts nothing more.
+      const memory = quote.isWrite ? undefined : inbound.memory;
+      return { ...response, chunks: await collect(response.chunks, memory) };
+    } catch (error) {
+      this.#count(inbound.signal.aborted ? "left" : "failed");
+      throw error;
     }
-    return { ...served, headers: [...receipt, ...EXPOSED] };
   }
 
   /** Settles the payment. Returns the headers of its receipt. */
   async #settle(sale: PaidSale): Promise<string[]> {
     const { payment: options, telemetry, x402 } = this.#options;
-    const { chain, payment, quote, reservation } = sale;
+    const { chain, payment, quote } = sale;
     const { amount, network } = quote.required;
-    const answer = await this.#trySettle(sale);
-    if (answer === undefined) {
-      await endQuietly(reservation.suspend);
+    const answer = await this.#ask("settle", sale);
+    if (answer === undefined || answer.errorReason === PENDING) {
       telemetry.log.warn({ chain, payment: payment.id }, "a settlement has no outcome");
       this.#count("unknown");
       throw unavailable(NO_OUTCOME, RETRY_AFTER_SECONDS);
     }
-    // The package has not checked the members of a refusal.
-    const receiptNetwork = answer instanceof Error ? network : (answer.network ?? network);
-    const receipt = [
-      "PAYMENT-RESPONSE",
-      x402.encodePaymentResponseHeader(forClient({ ...answer, network: receiptNetwork })),
-    ];
-    if (!answer.success) {
-      await endQuietly(reservation.release);
-      throw this.#refuse(sale, "unsettled", `the payment was not settled: ${reasonOf(answer.errorReason)}`, receipt);
+    const { success = false, transaction = "" } = answer;
+    const settled = { success, transaction, network, payer: payment.payer };
+    if (!success) {
+      const errorReason = reasonOf(answer.errorReason);
+      const receipt = x402.encodePaymentResponseHeader({ ...settled, errorReason });
+      throw this.#refuse(sale, "unsettled", `the payment was not settled: ${errorReason}`, receipt);
     }
     this.#count("paid");
     telemetry.metrics.paidTokens.inc(Number(amount) / 10 ** options.asset.decimals);
-    const { transaction } = answer;
     telemetry.log.info({ chain, payer: payment.payer, amount, transaction }, "a payment was settled");
-    return receipt;
-  }
-
-  /** Returns the facilitator's answer. Undefined without an outcome: the payment may be settled. */
-  async #trySettle(sale: PaidSale): Promise<FacilitatorAnswer | undefined> {
-    for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
-      const answer = await this.#ask("settle", sale);
-      if (answer?.success) {
-        return answer;
-      }
-      if (answer !== undefined && answer.errorReason !== PENDING) {
-        // A refusal does not show that an earlier attempt failed: it may be the reason for the refusal.
-        return attempt === 0 && sale.reservation.state === "new" ? answer : undefined;
-      }
-    }
-    return undefined;
+    return ["PAYMENT-RESPONSE", x402.encodePaymentResponseHeader(settled), ...EXPOSED];
   }
 
   /** Returns the facilitator's answer. Undefined if there is none. */
@@ -319,14 +285,16 @@ export class Payments {
   }
 
   /** Creates the response to a request without a valid payment: header and body of x402, version 2. */
-  #refuse({ chain, inbound, quote, target }: Sale, result: PaymentResult, message: string, headers: string[] = []) {
+  #refuse({ chain, inbound, quote, target }: Sale, result: PaymentResult, message: string, receipt?: string) {
     const { payment, telemetry, x402 } = this.#options;
     this.#count(result);
     if (result !== "unpaid") {
       inbound.caller.charge?.(1, "payment");
       telemetry.log.debug({ chain, result, reason: message }, "a payment was refused");
     }
-    const url = resourceUrl(payment.publicUrl, inbound.received.headers.host, target);
+    const { publicUrl = `http://${inbound.received.headers.host ?? "localhost"}` } = payment;
+    const [path = "/"] = target.split("?", 1);
+    const url = `${publicUrl.replace(/\/+$/, "")}${path}`;
     const challenge: PaymentRequired = {
       x402Version: X402_VERSION,
       error: message,
@@ -334,8 +302,18 @@ export class Payments {
       accepts: [quote.required],
     };
     const required = ["PAYMENT-REQUIRED", x402.encodePaymentRequiredHeader(challenge)];
+    const response = receipt === undefined ? [] : ["PAYMENT-RESPONSE", receipt];
     const cacheControl = ["Cache-Control", x402.PAYMENT_REQUIRED_CACHE_CONTROL];
-    return new PaymentError(message, challenge, [...required, ...cacheControl, ...EXPOSED, ...headers]);
+    return new PaymentError(message, challenge, [...required, ...cacheControl, ...EXPOSED, ...response]);
+  }
+
+  /** Creates the error of a facilitator, or of a store, that does not answer. The client keeps its payment. */
+  #noAnswer(part: string): RpcError {
+    this.#count("unavailable");
+    return unavailable(
+      `payments are not available: ${part} does not answer, and nothing was charged`,
+      RETRY_AFTER_SECONDS,
+    );
   }
 
   #count(result: PaymentResult): void {
@@ -343,41 +321,21 @@ export class Payments {
   }
 }
 
-/** Creates the error of a facilitator, or of a store, that does not answer. The client keeps its payment. */
-const noAnswer = (part: string): RpcError =>
-  unavailable(`payments are not available: ${part} does not answer, and nothing was charged`, RETRY_AFTER_SECONDS);
+/** Returns undefined for a header that is not JSON in Base64. */
+const decode = ({ decodePaymentSignatureHeader }: X402, header: string): unknown => {
+  try {
+    return decodePaymentSignatureHeader(header);
+  } catch {
+    return undefined;
+  }
+};
 
 const reasonOf = (reason: string | undefined): string =>
   reason !== undefined && REASON.test(reason) ? reason : "the facilitator gave no reason";
 
-/** Other texts of a facilitator may name its own nodes. */
-const forClient = ({
-  success = false,
-  transaction = "",
-  network,
-  payer,
-  amount,
-  errorReason,
-}: FacilitatorAnswer & Pick<SettleResponse, "network">): SettleResponse => ({
-  ...{ success, transaction, network },
-  ...(payer !== undefined && { payer }),
-  ...(amount !== undefined && { amount }),
-  ...(!success && { errorReason: reasonOf(errorReason) }),
-});
-
-/** Ends a reservation. If the store fails, the reservation ends when the payment expires. */
-const endQuietly = (end: () => Promise<void>): Promise<void> => end().catch(() => undefined);
-
 /** Returns the error instead of a batch. Its other results are not sent, because nobody paid for them. */
 const unchargedBatch = ({ code, message, status, retryAfterSeconds }: RpcError): RpcError =>
   new RpcError(code, `a call of the batch failed, and nothing was charged: ${message}`, { status, retryAfterSeconds });
-
-/** Returns the URL that a challenge names: of the chain, without the query. */
-const resourceUrl = (publicUrl: string | undefined, host: string | undefined, target: string): string => {
-  const base = publicUrl ?? (host !== undefined && HOST.test(host) ? `http://${host}` : "http://localhost");
-  const [path = "/"] = target.split("?", 1);
-  return `${base.replace(/\/+$/, "")}${path.startsWith("/") ? path : "/"}`;
-};
 
 /** Reads the streams of a response into memory. Rejects if a stream fails, or with RpcError (503) without room. */
 const collect = async (chunks: readonly Chunk[], memory: ResultMemory | undefined): Promise<Uint8Array[]> => {
