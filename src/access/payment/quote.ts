@@ -71,8 +71,8 @@ const createPrices = ({ payment, unitsOf }: QuoteOptions): ((chain: string, meth
 };
 
 /**
- * Returns the function that prices a body; a batch costs the sum of its calls. It returns undefined without a price, or if the body does
- * not parse, and throws RpcError for a notification with a price, and for a write beside other calls.
+ * Returns the function that prices a body; a batch costs the sum of its calls. Undefined is free: no price, or a body that does not
+ * parse. It throws RpcError for a notification with a price, and for a write beside other calls.
  */
 export const createQuotes = (options: QuoteOptions) => {
   const { network, asset, payTo, maxTimeoutSeconds } = options.payment;
