@@ -16,7 +16,7 @@ import {
 // The strict scanner, for clients' bodies. It accepts exactly the JSON of RFC 8259, up to MAX_DEPTH.
 
 /**
- * Limit of nested containers (docs/answers.md, Requests). It keeps the recursion below far from the end of the stack.
+ * Limit of nested containers (docs/answers.md, Parameters). It keeps the recursion below far from the end of the stack.
  */
 export const MAX_DEPTH = 256;
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readOptions } from "../../docs/configurationTable.ts";
@@ -105,19 +105,12 @@ test("Cache-Status is documented as it is sent", () => {
   ]);
 });
 
-test("the architecture lists every folder of src, and the import layers", () => {
-  const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name)
-    .toSorted();
-  const [tree = "", layers = ""] = readFileSync(join(ROOT, "docs/architecture.md"), "utf8").split("## Import layers");
-  assert.deepEqual(capturesOf(tree, /^\| `src\/(\w+)` \|/gm).toSorted(), folders);
-  const [, block = ""] = layers.split("```");
+test("the architecture lists every folder of src by its import layer", () => {
+  const rows = [...readRepositoryFile("docs/architecture.md").matchAll(/^\| (\d+) \| `src\/(\w+)` \|/gm)];
   assert.deepEqual(
-    block
-      .trim()
-      .split("\n")
-      .map((line) => line.split(/\s+/)),
-    LAYERS,
+    rows.map(([, line, folder]) => [Number(line), folder]),
+    LAYERS.flatMap((folders, index) => folders.map((folder) => [index + 1, folder])),
   );
+  const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  assert.deepEqual(LAYERS.flat().toSorted(), folders.map(({ name }) => name).toSorted());
 });
