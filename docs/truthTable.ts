@@ -13,12 +13,31 @@ const readReports = (): readonly TruthReport[] =>
 const scoresOf = ({ rows }: TruthReport, isPart: (scenario: string) => boolean): readonly ScoreReport[] =>
   rows.flatMap(({ scenario, score }) => (score !== undefined && isPart(scenario) ? [score] : []));
 
-/** The end of the name of a scenario that runs after others, on one chain with all of them. */
-const IN_TURN = ", in turn";
+/** The rows of the table: scenarios of one kind together. A scenario belongs to the first one that its name matches. */
+const KINDS: readonly (readonly [title: string, names: RegExp])[] = [
+  ["all scenarios, in turn on one chain", /, in turn$/],
+  ["honest nodes; two replicas", /^(?:honest|two replicas)$/],
+  [
+    "a node lags by 1, 5, 50 or more and more blocks, learns late, or has machines that differ",
+    /^la|^sawtooth|^machines/,
+  ],
+  ["a node hangs, or answers 429, 503, a quota, HTML or half a body", /^(?:hang|429|503|quota|HTML|half)/],
+  ["lies: numbers, hashes, logs, `null`, heads, state, receipts", /^lies/],
+  ["reorganisations; a node on another chain", /^(?:reorg|another)/],
+  ["nodes refuse ranges of logs", /^log ranges/],
+  ["the proxy is killed and started again", /^restart/],
+  ["the feed loses, repeats or corrupts messages", /^feed/],
+];
 
-const isInTurn = (scenario: string): boolean => scenario.endsWith(IN_TURN);
+const kindOf = (scenario: string): string => {
+  const [title] = KINDS.find(([, names]) => names.test(scenario)) ?? [];
+  if (title === undefined) {
+    throw new Error(`the scenario ${scenario} belongs to no row of docs/truth.md`);
+  }
+  return title;
+};
 
-/** Formats the measured reports of docs/truth: wrong answers, steps back and errors of each scenario, a column for each proxy. */
+/** Formats the measured reports of docs/truth: wrong answers, steps back and errors, a column for each proxy. */
 export const formatTruthReports = (): string => {
   const reports = readReports();
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
@@ -33,16 +52,14 @@ export const formatTruthReports = (): string => {
           `${sumOf(({ errors }) => sumCounts(errors))} of ${sumOf(({ calls }) => calls)}`,
         ].join(" / ");
   };
-  const names = new Set(reports.flatMap(({ rows }) => rows.map(({ scenario }) => scenario)));
-  const row = (name: string, isPart: (scenario: string) => boolean): string =>
-    line([name, ...reports.map((report) => cellOf(report, isPart))]);
   return [
     reports.map(({ proxy, seconds, seed }) => `${proxy}: seed ${seed}, ${seconds} s.`).join(" "),
     "",
     line(["wrong / steps back / errors of all calls", ...reports.map(({ proxy, version }) => `${proxy} ${version}`)]),
     line(["---", ...reports.map(() => "---")]),
-    ...[...names].filter((name) => !isInTurn(name)).map((name) => row(name, (scenario) => scenario === name)),
-    row("all of them, in turn", isInTurn),
+    ...KINDS.map(([title]) =>
+      line([title, ...reports.map((report) => cellOf(report, (scenario) => kindOf(scenario) === title))]),
+    ),
   ].join("\n");
 };
 
