@@ -26,20 +26,6 @@ const takeAll = async (limits: RateLimits, id: string, calls: number): Promise<r
 const failuresOf = async ({ metrics }: ReturnType<typeof createTelemetry>): Promise<number> =>
   (await metrics.limiterFailures.get()).values[0]?.value ?? 0;
 
-test("in memory each client has its own count, and the error has Retry-After", async () => {
-  const limits = new RateLimits({ telemetry: createTelemetry({ level: "silent" }) });
-  const outcomes = await takeAll(limits, "a", 5);
-  assert.deepEqual(
-    outcomes.map((error) => error?.status),
-    [undefined, undefined, undefined, 429, 429],
-  );
-  assert.equal(outcomes[4]?.code, -32005);
-  assert.equal(outcomes[4]?.retryAfterSeconds, 60);
-  assert.deepEqual(await takeAll(limits, "b", 1), [undefined]);
-  // The same client under another rule.
-  await limits.take("key", "a", LIMIT);
-});
-
 /** Connects a client to Redis. */
 const connect = async (t: TestContext, redis: RedisServer) => {
   const client = createRedisClient(parseRedisUrl(redis.url));
@@ -48,28 +34,6 @@ const connect = async (t: TestContext, redis: RedisServer) => {
   await until(() => client.status === "ready", "connected");
   return client;
 };
-
-test("in Redis replicas count together, and without Redis no client is limited and each call is counted", async (t) => {
-  const redis = await startRedis(t);
-  const replicas = await Promise.all(
-    [1, 2].map(async () => {
-      const client = await connect(t, redis);
-      const telemetry = createTelemetry({ level: "silent" });
-      return { client, telemetry, limits: new RateLimits({ redis: { client, timeoutMs: 500 }, telemetry }) };
-    }),
-  );
-  const [one, other] = replicas;
-  assert.ok(one && other);
-  assert.deepEqual(await takeAll(one.limits, "a", 2), [undefined, undefined]);
-  const refused = (await takeAll(other.limits, "a", 3)).filter((error) => error?.status === 429);
-  assert.equal(refused.length, 2);
-  assert.equal(await failuresOf(one.telemetry), 0);
-
-  await redis.kill();
-  await until(() => one.client.status !== "ready", "disconnected");
-  assert.deepEqual(await takeAll(one.limits, "a", 4), [undefined, undefined, undefined, undefined]);
-  assert.equal(await failuresOf(one.telemetry), 4);
-});
 
 test("a Redis that hangs delays calls up to its deadline and limits no client", async (t) => {
   const redis = await startRedis(t);
