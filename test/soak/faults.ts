@@ -4,9 +4,9 @@ import { HEAD_LIES } from "../support/fakes/headLies.ts";
 import type { RedisServer } from "../support/servers/redis.ts";
 import { RECOVERY_MS } from "../world/chain/lagBound.ts";
 import type { TruthChain } from "../world/chain/truthChain.ts";
+import type { Recorder } from "../world/judge/recorder.ts";
 import type { TruthNode } from "../world/nodes/truthNode.ts";
-import type { SoakReplicas } from "../world/servers/soakReplicas.ts";
-import type { Recorder } from "./recorder.ts";
+import type { SoakReplicas } from "../world/proxies/forebayReplicas.ts";
 
 /** All that the faults act on. */
 export interface SoakWorld {

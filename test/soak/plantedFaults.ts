@@ -1,5 +1,5 @@
 import type { Edit } from "../support/plantEdits.ts";
-import type { FindingKind } from "./recorder.ts";
+import type { FindingKind } from "../world/judge/recorder.ts";
 
 /** A fault in forebay, and the finding that the checker must report. */
 export interface PlantedFault {

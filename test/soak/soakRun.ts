@@ -8,12 +8,12 @@ import { createTurns } from "../world/chain/turns.ts";
 import { runFilterClient } from "../world/clients/filterClient.ts";
 import { type ClientOptions, runHttpClient, type SoakTarget } from "../world/clients/httpClient.ts";
 import { runSocketClient } from "../world/clients/socketClient.ts";
+import { Recorder } from "../world/judge/recorder.ts";
 import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { SoakReplicas } from "../world/proxies/forebayReplicas.ts";
 import { startRoundRobin } from "../world/servers/roundRobin.ts";
-import { SoakReplicas } from "../world/servers/soakReplicas.ts";
 import { REDIS_TIMEOUT_MS, runFaults, type SoakWorld } from "./faults.ts";
 import { plantedFaultOf } from "./plantedFaults.ts";
-import { Recorder } from "./recorder.ts";
 
 export interface SoakOptions {
   readonly seconds: number;

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { proxyOf } from "../world/proxies/proxies.ts";
-import { SCENARIOS } from "./scenarios.ts";
+import { SCENARIOS } from "../world/scenarios/scenarios.ts";
 import { runTruth } from "./truthRun.ts";
 import { countFaults, formatTruthTable, hasAnswers } from "./truthTable.ts";
 

@@ -8,10 +8,10 @@ import type { Lifespan } from "../support/servers/redis.ts";
 import { BLOCK_MS } from "../world/chain/blockTime.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
 import { createTurns } from "../world/chain/turns.ts";
-import { runClients } from "../world/clients/truthClients.ts";
+import { runClients } from "../world/clients/clients.ts";
 import { startTruthNode, type TruthNode } from "../world/nodes/truthNode.ts";
-import type { RunningProxy, TruthProxy } from "../world/proxies/truthProxy.ts";
-import { MESSAGES_A_BLOCK, SCENARIOS, type Scenario, type ScenarioWorld } from "./scenarios.ts";
+import type { RunningProxy, TruthProxy } from "../world/proxies/proxy.ts";
+import { MESSAGES_A_BLOCK, SCENARIOS, type Scenario, type ScenarioWorld } from "../world/scenarios/scenarios.ts";
 import { Score, type ScoreReport } from "./score.ts";
 
 export interface TruthOptions {

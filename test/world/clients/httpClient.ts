@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "undici";
-import type { Recorder } from "../../soak/recorder.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { HeadOrder } from "../judge/headOrder.ts";
 import { headOf } from "../judge/outcome.ts";
+import type { Recorder } from "../judge/recorder.ts";
 import { REPLICA_HEADER } from "../servers/roundRobin.ts";
 import { postCalls, type RpcResponse } from "./postCalls.ts";
 import { nextQuestion } from "./questions.ts";

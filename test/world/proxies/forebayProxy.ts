@@ -6,7 +6,7 @@ import { freePort } from "../../bench/support/nginx.ts";
 import { type Lifespan, startRedis } from "../../support/servers/redis.ts";
 import { launchReplica, type Replica } from "../../support/servers/replica.ts";
 import { BLOCK_MS } from "../chain/blockTime.ts";
-import type { ProxySetup, RunningProxy, TruthProxy } from "./truthProxy.ts";
+import type { ProxySetup, RunningProxy, TruthProxy } from "./proxy.ts";
 
 const { version }: { version: string } = JSON.parse(
   readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),

@@ -1,7 +1,7 @@
 import { Agent, request } from "undici";
 import { callsOf, isBatch, type NodeCall, startFront } from "../../support/fakes/front.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
-import type { TruthProxy } from "./truthProxy.ts";
+import type { TruthProxy } from "./proxy.ts";
 
 /** Sends a call to a node, and returns its result. */
 type Ask = (nodeUrl: string, call: ChainCall) => Promise<unknown>;

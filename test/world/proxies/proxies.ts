@@ -1,9 +1,9 @@
 import { firstResult } from "../../bench/support/peers/program.ts";
 import { forebayProxy } from "./forebayProxy.ts";
 import { plantedProxyOf } from "./plantedProxy.ts";
+import type { TruthProxy } from "./proxy.ts";
 import { nginxProxy, programProxy } from "./serverProxy.ts";
 import { TRUTH_PROGRAMS } from "./templates.ts";
-import type { TruthProxy } from "./truthProxy.ts";
 
 const PLANTED = "planted:";
 /** Time in which a user starts a proxy in front of the printed nodes. */

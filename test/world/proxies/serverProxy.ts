@@ -2,7 +2,7 @@ import type { Server } from "../../bench/support/compareServers.ts";
 import { hasNginx, nginxVersion, proxyTo, startNginx } from "../../bench/support/nginx.ts";
 import { type Program, peerOf } from "../../bench/support/peers/program.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
-import type { ProxySetup, RunningProxy, TruthProxy } from "./truthProxy.ts";
+import type { ProxySetup, RunningProxy, TruthProxy } from "./proxy.ts";
 
 /** The port of a printed template. */
 const EXAMPLE_PORT = 8_545;

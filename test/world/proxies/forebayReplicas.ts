@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { freePort } from "../../bench/support/nginx.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { launchReplica, type Replica } from "../../support/servers/replica.ts";
-import type { Target } from "./roundRobin.ts";
+import type { Target } from "../servers/roundRobin.ts";
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 const MAX_LINES = 40;
@@ -127,7 +127,7 @@ export class SoakReplicas {
       opsPort: slot.opsPort,
       args: ["--config", slot.file],
       nodeArgs: [
-        ...["--expose-gc", "--import", pathOf("soakPreload.ts")],
+        ...["--expose-gc", "--import", pathOf("preload.ts")],
         ...(planted === undefined ? [] : ["--import", pathOf("../../soak/plantFault.ts")]),
       ],
       environment: planted === undefined ? {} : { FAULT: planted },

@@ -1,7 +1,7 @@
-import type { FeedFaults } from "../devnet/feedServer.ts";
-import type { Flashblock } from "../devnet/flashblock.ts";
-import type { Lie } from "../support/fakes/lyingNode.ts";
-import type { TruthChain } from "../world/chain/truthChain.ts";
+import type { FeedFaults } from "../../devnet/feedServer.ts";
+import type { Flashblock } from "../../devnet/flashblock.ts";
+import type { Lie } from "../../support/fakes/lyingNode.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 import {
   differingMachines,
   htmlPage,
@@ -13,9 +13,9 @@ import {
   refusing,
   refusingRanges,
   sawtooth,
-} from "../world/nodes/nodeFaults.ts";
-import type { NodeFault, TruthNode } from "../world/nodes/truthNode.ts";
-import type { Offer } from "../world/proxies/truthProxy.ts";
+} from "../nodes/nodeFaults.ts";
+import type { NodeFault, TruthNode } from "../nodes/truthNode.ts";
+import type { Offer } from "../proxies/proxy.ts";
 
 /** All that a scenario acts on. */
 export interface ScenarioWorld {

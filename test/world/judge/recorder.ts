@@ -1,10 +1,10 @@
-import type { TruthChain } from "../world/chain/truthChain.ts";
-import type { EventBook } from "../world/judge/eventBook.ts";
-import type { HeadOrder } from "../world/judge/headOrder.ts";
-import { Judge } from "../world/judge/judge.ts";
-import { namesUnknownBlock } from "../world/judge/namedBlocks.ts";
-import type { JudgedAnswer } from "../world/judge/outcome.ts";
+import type { TruthChain } from "../chain/truthChain.ts";
 import { type ErrorCircumstances, errorFault, MAX_ERROR_SHARE, MIN_QUIET_SHARE } from "./errorRules.ts";
+import type { EventBook } from "./eventBook.ts";
+import type { HeadOrder } from "./headOrder.ts";
+import { Judge } from "./judge.ts";
+import { namesUnknownBlock } from "./namedBlocks.ts";
+import type { JudgedAnswer } from "./outcome.ts";
 
 export type FindingKind =
   | "wrong"
