@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import type { ScoreReport } from "../test/truth/score.ts";
+import type { ScoreReport } from "../test/world/judge/recorder.ts";
 import type { TruthReport } from "../test/truth/truthRun.ts";
 import { sumCounts } from "../test/truth/truthTable.ts";
 

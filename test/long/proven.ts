@@ -18,10 +18,8 @@ import { wordOf } from "../support/standIn/stateKeys.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
 import type { LongOptions } from "./support/memory.ts";
 import { LIE_CLASSES, type LyingKind, ProvenLiar, WITNESS_LIE_CLASSES } from "./support/provenLies.ts";
-import { runWithFault } from "./support/runWithFault.ts";
 
 const WHOLE_SECONDS = 240;
-const FAULT_SECONDS = 240;
 /** A wrong proof suspends its node for 30 s. A new service, with its nodes unblamed, begins after this number of comparisons. */
 const ROUND_COMPARISONS = 500;
 /** With a planted fault: values are carried over more blocks. */
@@ -325,16 +323,9 @@ export const takesSteps = true;
 
 /**
  * Compares each answer that is labelled proven with the chain's record, while blocks are reorganised. One of three origins lies, in
- * each class of lies, in half of its responses; about witnesses in a quarter. A step is a proven answer. `FAULT=name` plants a fault, which the run must
- * find.
+ * each class of lies, in half of its responses; about witnesses in a quarter. A step is a proven answer.
  */
 export const long = async ({ seconds, steps }: LongOptions) => {
-  const { FAULT } = process.env;
-  if (FAULT !== undefined && !isPlanted) {
-    const { differences, output } = await runWithFault(FAULT, FAULT_SECONDS);
-    console.log(output);
-    return { claim: `the planted fault ${FAULT} is found`, differences, passed: differences > 0 };
-  }
   const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
   const each = (seconds ?? WHOLE_SECONDS * chosen.length) / chosen.length;
   const variants: Record<string, unknown> = {};

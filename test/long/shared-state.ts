@@ -12,11 +12,9 @@ import { createStateReads } from "../support/standIn/stateReads.ts";
 import { runKilledHolder } from "./support/killedHolder.ts";
 import { LeaseTakeover } from "./support/leaseTakeover.ts";
 import type { LongOptions } from "./support/memory.ts";
-import { runWithFault } from "./support/runWithFault.ts";
 import { LIED, type SharedReplica, startSharedReplicas } from "./support/sharedReplicas.ts";
 import { foundByService, stateCounts } from "./support/stateCounts.ts";
 
-const FAULT_SECONDS = 60;
 const WHOLE_SECONDS = 240;
 const FIRST_BLOCKS = 300;
 const BLOCK_MS = 400;
@@ -291,25 +289,14 @@ const runVariant = async (variant: Variant, length: Length) => {
   }
 };
 
-/** Runs until the planted fault is found, or until the time is over. */
-const runPlanted = async (fault: string, seconds: number = FAULT_SECONDS) => {
-  const { differences, output } = await runWithFault(fault, seconds);
-  console.log(output);
-  return { claim: `the planted fault ${fault} is found`, differences, passed: differences > 0 };
-};
-
 export const takesSteps = true;
 
 /**
  * Three replicas with one Redis: one node may be on another branch, and that of one replica lies. Redis has faults, and leases end
  * while their holders work. Compares each answer with the chain's record. No lie may reach another replica.
- * A step is a change of the chain. `FAULT=name` plants a fault, which the run must find.
+ * A step is a change of the chain.
  */
 export const long = async ({ seconds, steps }: LongOptions) => {
-  const { FAULT } = process.env;
-  if (FAULT !== undefined && !isPlanted) {
-    return runPlanted(FAULT, seconds);
-  }
   const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
   const each = (seconds ?? WHOLE_SECONDS) / chosen.length;
   const variants: Record<string, unknown> = {};

@@ -6,17 +6,15 @@ import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
+import { LONG_FAULTS } from "../world/planted/longFaults.ts";
 import { comparedStep } from "./support/comparedStep.ts";
 import { runDevnetVariant } from "./support/devnetVariant.ts";
 import type { LongOptions } from "./support/memory.ts";
-import { PLANTED_FAULTS } from "./support/plantedFaults.ts";
-import { runWithFault } from "./support/runWithFault.ts";
 import { STAND_INS, type StandInVariant } from "./support/standInVariants.ts";
 import { foundByService, stateCounts } from "./support/stateCounts.ts";
 
-const FAULT_SECONDS = 120;
 /** A run with a planted fault ends at its first difference. */
-const planted = process.env.PLANTED === undefined ? undefined : PLANTED_FAULTS[process.env.FAULT ?? ""];
+const planted = process.env.PLANTED === undefined ? undefined : LONG_FAULTS[process.env.FAULT ?? ""];
 const WHOLE_SECONDS = 1_440;
 const MIN_SECONDS = 5;
 const CLIENTS = 8;
@@ -139,24 +137,13 @@ const VARIANTS: readonly Variant[] = [
   })),
 ];
 
-/** Runs until the planted fault is found, or until the time is over. */
-const runPlanted = async (fault: string, seconds: number | undefined) => {
-  const { differences, output } = await runWithFault(fault, seconds ?? FAULT_SECONDS);
-  console.log(output);
-  return { claim: `the planted fault ${fault} is found`, differences, passed: differences > 0 };
-};
-
 export const takesSteps = true;
 
 /**
  * Compares random state reads with a node at the same hash, while blocks arrive and are reorganised. A step is a block or a
- * reorganisation that the service serves; on a devnet it is a block. `FAULT=name` plants a fault, which the run must find.
+ * reorganisation that the service serves; on a devnet it is a block.
  */
 export const long = async ({ seconds, steps }: LongOptions) => {
-  const { FAULT, PLANTED } = process.env;
-  if (FAULT !== undefined && PLANTED === undefined) {
-    return runPlanted(FAULT, seconds);
-  }
   const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
   const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
   const variants: Record<string, unknown> = {};

@@ -6,13 +6,13 @@ import { runTruth } from "./truthRun.ts";
 import { countFaults, formatTruthTable, hasAnswers } from "./truthTable.ts";
 
 const USAGE =
-  "npm run truth -- --proxy forebay|nginx|erpc|nodecore|proxyd|planted:NAME|URL [--binary PATH] [--minutes N] [--seed S] [--scenario NAME [--steps N]] [--json FILE]";
+  "npm run truth -- --proxy forebay|nginx|erpc|nodecore|proxyd|URL [--binary PATH] [--minutes N] [--seed S] [--scenario NAME [--steps N]] [--json FILE]";
 /** A run of steps that hangs ends here. */
 const MAX_STEPS_MS = 600_000;
 
 /**
  * Prints a table, and writes the values to a JSON file. Exits with 1 if an answer was wrong, a value went back, or a scenario had
- * no answer. A step is a block. With steps, one scenario ends by count, and no answer is wrong because it is late.
+ * no answer. A step is a block. With steps, one scenario ends by count, and no answer is wrong because it is late. `FAULT=name` plants a fault in forebay.
  */
 const { values } = parseArgs({
   options: {

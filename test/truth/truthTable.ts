@@ -1,4 +1,4 @@
-import type { ScoreReport } from "./score.ts";
+import type { ScoreReport } from "../world/judge/recorder.ts";
 import type { TruthReport, TruthRow } from "./truthRun.ts";
 
 export const sumCounts = (counts: Readonly<Record<string, number>>): number =>

@@ -1,32 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Dispatcher } from "undici";
+import { Agent } from "undici";
 import { createRandomBelow } from "../../support/builders/randomValues.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
-import { ClientSight, type Score } from "../../truth/score.ts";
-import { EMITTER } from "../chain/emitter.ts";
 import { SENDERS } from "../chain/openBlock.ts";
-import type { TruthChain } from "../chain/truthChain.ts";
-import { EventBook } from "../judge/eventBook.ts";
+import { ClientSight } from "../judge/recorder.ts";
+import type { ClientOptions, Clients } from "./clientOptions.ts";
+import { runFilterClient } from "./filterClient.ts";
 import { postCalls } from "./postCalls.ts";
 import { nextQuestion } from "./questions.ts";
-
-/** The options of all clients of a scenario. */
-export interface TruthClients {
-  readonly chain: TruthChain;
-  readonly score: Score;
-  readonly seed: number;
-  /** The instances of the proxy. Requests go to them in turn. */
-  readonly urls: () => readonly string[];
-  readonly dispatcher: Dispatcher;
-  readonly signal: AbortSignal;
-}
+import { runSocketClient } from "./socketClient.ts";
 
 const SINGLE_CLIENTS = 8;
 const BATCH_CLIENTS = 2;
 const SINGLE_PERIOD_MS = 40;
 const BATCH_PERIOD_MS = 250;
 const MAX_BATCH = 12;
-const FILTER_PERIOD_MS = 400;
 /** This client is a wallet: it reads the head and the nonce of one account in turn. */
 const WALLET = 0;
 const HEAD_CALL: ChainCall = { method: "eth_blockNumber", params: [] };
@@ -36,7 +24,8 @@ const WALLET_CALLS: readonly ChainCall[] = [
 ];
 /** More than one client sends in a run. */
 const SEEDS_A_CLIENT = 100_000;
-const NOT_OFFERED = -32_601;
+/** One request in this number is for another chain than the first. */
+const OTHER_SHARE = 4;
 
 /** Waits until a time. A client that is late continues at once. */
 const waitUntil = async (atMs: number, signal: AbortSignal): Promise<void> => {
@@ -46,99 +35,65 @@ const waitUntil = async (atMs: number, signal: AbortSignal): Promise<void> => {
   }
 };
 
-/**
- * Sends request after request at fixed times. Request number n of a client has the same calls for each proxy: they come from
- * the seed, the client and n.
- */
-const runClient = async (clients: TruthClients, index: number, isBatching: boolean): Promise<void> => {
-  const { chain, score, seed, urls, dispatcher, signal } = clients;
-  const sight = new ClientSight(chain);
-  const periodMs = isBatching ? BATCH_PERIOD_MS : SINGLE_PERIOD_MS;
-  const startMs = performance.now() + (index * periodMs) / SINGLE_CLIENTS;
-  const over = ended(signal);
-  for (let count = 0; ; count++) {
-    await waitUntil(startMs + count * periodMs, signal);
-    if (signal.aborted) {
-      return;
-    }
-    const random = createRandomBelow((seed * SINGLE_CLIENTS * 2 + index) * SEEDS_A_CLIENT + count);
-    const calls =
-      index === WALLET
-        ? [WALLET_CALLS[count % WALLET_CALLS.length] ?? HEAD_CALL]
-        : Array.from({ length: isBatching ? 2 + random(MAX_BATCH) : 1 }, () => nextQuestion(chain, random));
-    const all = urls();
-    const replica = (index + count) % all.length;
-    const sentMs = performance.now();
-    const posted = await Promise.race([postCalls(all[replica] ?? "", calls, dispatcher), over]);
-    if (posted === undefined) {
-      score.addOpen(performance.now() - sentMs);
-      return;
-    }
-    score.add(calls, posted, sight, String(replica));
-  }
-};
-
 const ended = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => {
     signal.addEventListener("abort", () => resolve(undefined), { once: true });
   });
 
-/** Creates a polled filter, and polls it on each instance in turn. A filter that is lost is counted, and created again. */
-const runFilter = async (clients: TruthClients, kind: "blockFilter" | "logFilter"): Promise<void> => {
-  const { chain, score, urls, dispatcher, signal } = clients;
-  const call =
-    kind === "logFilter"
-      ? { method: "eth_newFilter", params: [{ address: EMITTER }] }
-      : { method: "eth_newBlockFilter", params: [] };
-  let count = 0;
-  const send = (method: string, params: readonly unknown[]) => {
-    const all = urls();
-    return postCalls(all[count++ % all.length] ?? "", [{ method, params }], dispatcher);
-  };
-  while (!signal.aborted) {
-    const created = await send(call.method, call.params);
-    const { result, error } = created.responses[0] ?? {};
-    if (error?.code === NOT_OFFERED) {
-      score.refuse(call.method);
+/**
+ * Sends request after request at fixed times. Request number n of a client has the same calls for each proxy: they come from
+ * the seed, the client and n.
+ */
+const runClient = async (options: ClientOptions, index: number, isBatching: boolean): Promise<void> => {
+  const { targets, recorder, seed, load, dispatcher, signal } = options;
+  const sights = new Map(targets.map(({ chain }) => [chain, new ClientSight(chain)]));
+  const periodMs = (isBatching ? BATCH_PERIOD_MS : SINGLE_PERIOD_MS) / load.pace;
+  let dueMs = performance.now() + (index * periodMs) / SINGLE_CLIENTS;
+  const over = ended(signal);
+  for (let count = 0; ; count++) {
+    await waitUntil(dueMs, signal);
+    if (signal.aborted) {
       return;
     }
-    if (typeof result !== "string") {
-      score.error(`${call.method}: ${error?.message ?? created.failure}`);
-      await waitUntil(performance.now() + FILTER_PERIOD_MS, signal);
-      continue;
+    dueMs += periodMs;
+    const random = createRandomBelow((seed * SINGLE_CLIENTS * 2 + index) * SEEDS_A_CLIENT + count);
+    const isOther = targets.length > 1 && random(OTHER_SHARE) === 0;
+    const { chain, instances } = (isOther ? targets[1] : undefined) ?? targets[0];
+    const calls =
+      index === WALLET
+        ? [WALLET_CALLS[count % WALLET_CALLS.length] ?? HEAD_CALL]
+        : Array.from({ length: isBatching ? 2 + random(MAX_BATCH) : 1 }, () => nextQuestion(chain, random));
+    const all = instances();
+    const { label, url } = all[(index + count) % all.length] ?? { label: "", url: "" };
+    const sentMs = performance.now();
+    const posted = await Promise.race([postCalls(url, calls, dispatcher), over]);
+    const sight = sights.get(chain);
+    if (posted === undefined || sight === undefined) {
+      recorder.addOpen(performance.now() - sentMs);
+      return;
     }
-    const book = new EventBook(kind, chain, created.startMs, created.endMs);
-    let lastMs: number | undefined;
-    for (;;) {
-      await waitUntil(performance.now() + FILTER_PERIOD_MS, signal);
-      if (signal.aborted) {
-        break;
-      }
-      const polled = await send("eth_getFilterChanges", [result]);
-      const changes = polled.responses[0];
-      if (!Array.isArray(changes?.result)) {
-        score.error(`eth_getFilterChanges: ${changes?.error?.message ?? polled.failure}`);
-        // The events of a lost response are lost with it.
-        lastMs = polled.failure === undefined ? lastMs : undefined;
-        break;
-      }
-      for (const event of changes.result) {
-        book.add(event, polled.endMs);
-      }
-      lastMs = polled.startMs;
-    }
-    if (lastMs !== undefined) {
-      score.addFilter(book, lastMs);
-    }
+    recorder.add(chain, calls, posted, sight, label);
   }
 };
 
 /** Runs all clients until the signal aborts. */
-export const runClients = async (clients: TruthClients): Promise<void> => {
-  await Promise.all([
-    ...Array.from({ length: SINGLE_CLIENTS }, (_, index) => runClient(clients, index, false)),
-    ...Array.from({ length: BATCH_CLIENTS }, (_, index) => runClient(clients, SINGLE_CLIENTS + index, true)),
-    runFilter(clients, "blockFilter"),
-    runFilter(clients, "logFilter"),
-  ]);
+export const runClients = async (clients: Clients, signal: AbortSignal): Promise<void> => {
+  const { seed, load } = clients;
+  const dispatcher = new Agent({ connections: 64 });
+  let count = 0;
+  const options = (): ClientOptions => ({
+    ...{ ...clients, dispatcher, signal },
+    random: createRandomBelow(seed * SINGLE_CLIENTS + count++),
+  });
+  try {
+    await Promise.all([
+      ...Array.from({ length: SINGLE_CLIENTS }, (_, index) => runClient(options(), index, false)),
+      ...Array.from({ length: BATCH_CLIENTS }, (_, index) => runClient(options(), SINGLE_CLIENTS + index, true)),
+      ...Array.from({ length: load.sockets }, () => runSocketClient(options())),
+      runFilterClient(options(), "blockFilter"),
+      runFilterClient(options(), "logFilter"),
+    ]);
+  } finally {
+    await dispatcher.destroy();
+  }
 };

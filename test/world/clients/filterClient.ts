@@ -1,74 +1,70 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { PAUSED_REDIS, REDIS_TIMEOUT_MS } from "../../soak/faults.ts";
 import { EMITTER } from "../chain/emitter.ts";
 import { EventBook } from "../judge/eventBook.ts";
-import { type ClientOptions, post } from "./httpClient.ts";
+import { NOT_OFFERED } from "../judge/recorder.ts";
+import { REDIS_TIMEOUT_MS } from "../proxies/forebayProxy.ts";
+import { PAUSED_REDIS } from "../scenarios/scenario.ts";
+import type { ClientOptions } from "./clientOptions.ts";
+import { postCalls } from "./postCalls.ts";
 
-const MAX_POLL_MS = 700;
+const POLL_MS = 400;
 /** If processes wait as long, Redis may miss the deadline of the replicas. A new filter is then local too. */
 const SLOW_REDIS_MS = REDIS_TIMEOUT_MS / 4;
 
-/** Creates a polled filter, polls it on any replica, and creates the next. */
+const pause = (signal: AbortSignal): Promise<void> => sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
+
+/** Creates a polled filter, polls it on each instance in turn, and creates the next one. */
 export const runFilterClient = async (options: ClientOptions, kind: "blockFilter" | "logFilter"): Promise<void> => {
-  const { targets, recorder, random, dispatcher, signal, life } = options;
-  const [target] = targets;
-  while (!signal.aborted && target !== undefined) {
-    const call =
-      kind === "logFilter"
-        ? { method: "eth_newFilter", params: [{ address: EMITTER }] }
-        : { method: "eth_newBlockFilter", params: [] };
-    const created = await post(target, [call], dispatcher);
-    const id = created?.responses[0]?.result;
-    if (created === undefined || typeof id !== "string") {
-      await sleep(random(MAX_POLL_MS));
+  const { recorder, random, signal, load } = options;
+  const [{ chain, instances }] = options.targets;
+  const call =
+    kind === "logFilter"
+      ? { method: "eth_newFilter", params: [{ address: EMITTER }] }
+      : { method: "eth_newBlockFilter", params: [] };
+  let count = 0;
+  const send = (method: string, params: readonly unknown[]) => {
+    const all = instances();
+    return postCalls(all[count++ % all.length]?.url ?? "", [{ method, params }], options.dispatcher);
+  };
+  while (!signal.aborted) {
+    const created = await send(call.method, call.params);
+    const { result, error } = created.responses[0] ?? {};
+    if (error?.code === NOT_OFFERED) {
+      recorder.refuse(call.method);
+      return;
+    }
+    if (typeof result !== "string") {
+      recorder.error(`${call.method}: ${error?.message ?? created.failure}`, created.failure !== undefined);
+      await pause(signal);
       continue;
     }
+    // Another instance does not know a local filter.
     const isLocal =
-      recorder.wasActive(PAUSED_REDIS, created.startMs) ||
-      target.chain.lagBound.wasSlow(created.startMs, SLOW_REDIS_MS);
-    const book = new EventBook(kind, target.chain, created.startMs, created.endMs);
-    const closeMs = performance.now() + life.minMs + random(life.maxMs - life.minMs);
-    const endMs = await pollUntil(options, { book, id, isLocal, closeMs });
-    if (endMs !== undefined) {
-      recorder.end(book, endMs, kind);
+      recorder.wasActive(PAUSED_REDIS, created.startMs) || chain.lagBound.wasSlow(created.startMs, SLOW_REDIS_MS);
+    const book = new EventBook(kind, chain, created.startMs, created.endMs);
+    const closeMs = performance.now() + load.life.minMs + random(load.life.maxMs - load.life.minMs);
+    let lastMs: number | undefined;
+    while (performance.now() < closeMs) {
+      await pause(signal);
+      if (signal.aborted) {
+        break;
+      }
+      const polled = await send("eth_getFilterChanges", [result]);
+      const changes = polled.responses[0];
+      if (!Array.isArray(changes?.result)) {
+        const isExpected = polled.failure !== undefined || isLocal;
+        recorder.error(`eth_getFilterChanges: ${changes?.error?.message ?? polled.failure}`, isExpected);
+        // The events of a lost response are lost with it.
+        lastMs = polled.failure === undefined ? lastMs : undefined;
+        break;
+      }
+      for (const event of changes.result) {
+        book.add(event, polled.endMs);
+      }
+      lastMs = polled.startMs;
+    }
+    if (lastMs !== undefined) {
+      recorder.end(book, lastMs, kind);
     }
   }
-};
-
-interface Poll {
-  readonly book: EventBook;
-  readonly id: string;
-  /** Another replica may not know the filter. */
-  readonly isLocal: boolean;
-  readonly closeMs: number;
-}
-
-/** Polls. Returns the time of the last poll; undefined if a response was lost, and its events with it. */
-const pollUntil = async (
-  { targets, recorder, random, dispatcher, signal }: ClientOptions,
-  { book, id, isLocal, closeMs }: Poll,
-): Promise<number | undefined> => {
-  const [target] = targets;
-  let lastMs: number | undefined;
-  while (target !== undefined && !signal.aborted && performance.now() < closeMs) {
-    await sleep(random(MAX_POLL_MS));
-    const posted = await post(target, [{ method: "eth_getFilterChanges", params: [id] }], dispatcher);
-    const [response] = posted?.responses ?? [];
-    if (posted === undefined || response === undefined) {
-      recorder.unanswered++;
-      return undefined;
-    }
-    if (Array.isArray(response.result)) {
-      for (const event of response.result) {
-        book.add(event, posted.endMs);
-      }
-      lastMs = posted.startMs;
-    } else if (response.error?.message.includes("filter not found") === true) {
-      if (!isLocal) {
-        recorder.find("lost", `${book.kind}: the filter is gone on ${posted.replica}`);
-      }
-      return undefined;
-    }
-  }
-  return lastMs;
 };

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connectSocket, type SocketClient } from "../../support/clients/socketClient.ts";
 import { EMITTER } from "../chain/emitter.ts";
 import { EventBook, type EventKind } from "../judge/eventBook.ts";
-import type { ClientOptions, SoakTarget } from "./httpClient.ts";
+import { ClientSight } from "../judge/recorder.ts";
+import type { ClientOptions, Target } from "./clientOptions.ts";
 import { nextQuestion } from "./questions.ts";
 
 const MAX_PAUSE_MS = 40;
@@ -14,12 +15,14 @@ const SUBSCRIPTIONS: readonly (readonly [EventKind, ...unknown[]])[] = [
   ["pendingLogs", { address: EMITTER }],
 ];
 
-/** Subscribes on a connection, sends calls on it, and connects again. */
+/** Subscribes on a connection, sends calls on it, and connects again, to each instance in turn. */
 export const runSocketClient = async (options: ClientOptions): Promise<void> => {
-  const { targets, random, signal, life } = options;
-  const [target] = targets;
-  while (!signal.aborted && target !== undefined) {
-    const client = await connectSocket(target.url).catch(() => undefined);
+  const { recorder, random, signal } = options;
+  const { life } = options.load;
+  const [target] = options.targets;
+  for (let count = random(MAX_PAUSE_MS); !signal.aborted; count++) {
+    const all = target.instances();
+    const client = await connectSocket(all[count % all.length]?.url ?? "").catch(() => undefined);
     if (client === undefined) {
       await sleep(RECONNECT_MS);
       continue;
@@ -36,7 +39,7 @@ export const runSocketClient = async (options: ClientOptions): Promise<void> => 
     await sendCalls(options, client, isOver);
     const overMs = performance.now();
     for (const book of books) {
-      options.recorder.end(book, overMs, "WebSocket");
+      recorder.end(book, overMs, "WebSocket");
     }
     client.socket.terminate();
     await closed;
@@ -46,7 +49,7 @@ export const runSocketClient = async (options: ClientOptions): Promise<void> => 
 /** A connection is to one process: it stands for its replica. */
 let connections = 0;
 
-const openBooks = async (target: SoakTarget, client: SocketClient): Promise<readonly EventBook[]> => {
+const openBooks = async (target: Target, client: SocketClient): Promise<readonly EventBook[]> => {
   const books = new Map<string, EventBook>();
   const early: { id: string; event: unknown; atMs: number }[] = [];
   client.events.on("raw", (text: string) => {
@@ -82,17 +85,18 @@ const sendCalls = async (
   client: SocketClient,
   isOver: () => boolean,
 ): Promise<void> => {
-  const [target] = targets;
-  const connection = `connection ${++connections}`;
-  while (target !== undefined && !isOver()) {
-    const call = nextQuestion(target.chain, random);
+  const [{ chain }] = targets;
+  const source = { replica: `connection ${++connections}`, text: "WebSocket" };
+  const sight = new ClientSight(chain);
+  while (!isOver()) {
+    const call = nextQuestion(chain, random);
     const startMs = performance.now();
     const response = await Promise.race([client.call(call.method, ...call.params), client.closed()]);
     if ("code" in response) {
       return;
     }
     const { result, error } = response;
-    recorder.answer(target.chain, { call, result, error, startMs, endMs: performance.now() }, "WebSocket", connection);
+    recorder.answer(chain, { call, result, error, startMs, endMs: performance.now() }, sight, source);
     await sleep(random(MAX_PAUSE_MS));
   }
 };

@@ -6,24 +6,21 @@ import { fileURLToPath } from "node:url";
 import { freePort } from "../../bench/support/nginx.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { launchReplica, type Replica } from "../../support/servers/replica.ts";
-import type { Target } from "../servers/roundRobin.ts";
+import type { Instance } from "./proxy.ts";
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 const MAX_LINES = 40;
 /** Time in which a process answers with the size of its heap. */
 const HEAP_MS = 30_000;
 
-export interface SoakReplicasOptions {
+export interface ForebayReplicasOptions {
   readonly count: number;
   /** Creates the configuration of a replica, except its ports. */
-  readonly configOf: (index: number) => {
-    readonly chains: readonly unknown[];
-    readonly cache: object;
-  };
+  readonly configOf: (index: number) => object;
   /** Name of a planted fault. */
   readonly planted: string | undefined;
   /** Called if a process ends that nobody killed. */
-  readonly onUnexpectedEnd: (text: string) => void;
+  readonly onUnexpectedEnd: ((text: string) => void) | undefined;
 }
 
 interface Slot {
@@ -40,18 +37,18 @@ interface Slot {
 }
 
 /** Processes of forebay that can be killed and started again. */
-export class SoakReplicas {
-  readonly #options: SoakReplicasOptions;
+export class ForebayReplicas {
+  readonly #options: ForebayReplicasOptions;
   readonly #slots: Slot[];
   #isEnding = false;
 
-  private constructor(options: SoakReplicasOptions, slots: Slot[]) {
+  private constructor(options: ForebayReplicasOptions, slots: Slot[]) {
     this.#options = options;
     this.#slots = slots;
   }
 
-  static async start(t: Lifespan, options: SoakReplicasOptions): Promise<SoakReplicas> {
-    const folder = await mkdtemp(join(tmpdir(), "forebay-soak-"));
+  static async start(t: Lifespan, options: ForebayReplicasOptions): Promise<ForebayReplicas> {
+    const folder = await mkdtemp(join(tmpdir(), "forebay-world-"));
     const slots = await Promise.all(
       Array.from({ length: options.count }, async (_, index): Promise<Slot> => {
         const [port, opsPort] = await Promise.all([freePort(), freePort()]);
@@ -64,7 +61,7 @@ export class SoakReplicas {
         return { name, port, opsPort, file, lines: [], starts: 0, isUp: false, replica: undefined, onHeap };
       }),
     );
-    const replicas = new SoakReplicas(options, slots);
+    const replicas = new ForebayReplicas(options, slots);
     t.after(async () => {
       await replicas.#end();
       await rm(folder, { recursive: true, force: true });
@@ -77,12 +74,13 @@ export class SoakReplicas {
     return this.#slots.length;
   }
 
-  get targets(): readonly Target[] {
-    return this.#slots.map(({ name, starts, port, isUp }) => ({ label: `${name}${starts}`, port, isUp }));
-  }
-
-  get opsUrls(): readonly string[] {
-    return this.#slots.map(({ opsPort }) => `http://127.0.0.1:${opsPort}`);
+  /** Returns the processes that run, or all if none does. */
+  instances(chain: string): readonly Instance[] {
+    const up = this.#slots.filter(({ isUp }) => isUp);
+    return (up.length === 0 ? this.#slots : up).map(({ name, port }) => ({
+      label: name,
+      url: `http://127.0.0.1:${port}/${chain}`,
+    }));
   }
 
   /** Kills a process without a warning. */
@@ -128,7 +126,7 @@ export class SoakReplicas {
       args: ["--config", slot.file],
       nodeArgs: [
         ...["--expose-gc", "--import", pathOf("preload.ts")],
-        ...(planted === undefined ? [] : ["--import", pathOf("../../soak/plantFault.ts")]),
+        ...(planted === undefined ? [] : ["--import", pathOf("../planted/plantFault.ts")]),
       ],
       environment: planted === undefined ? {} : { FAULT: planted },
       onLine: (line) => {
@@ -146,7 +144,7 @@ export class SoakReplicas {
     void replica.ended.then((code) => {
       if (slot.replica === replica && !this.#isEnding) {
         slot.isUp = false;
-        this.#options.onUnexpectedEnd(`${slot.name} ended with ${code}: ${slot.lines.join("\n")}`);
+        this.#options.onUnexpectedEnd?.(`${slot.name} ended with ${code}: ${slot.lines.join("\n")}`);
       }
     });
   }

@@ -4,7 +4,7 @@ import { proxyOf } from "./proxies.ts";
 
 test("a proxy without its binary, and an unknown one, are not found", () => {
   assert.deepEqual(
-    [proxyOf("erpc", undefined), proxyOf("planted:other", undefined), proxyOf("", undefined)],
+    [proxyOf("erpc", undefined), proxyOf("other", undefined), proxyOf("", undefined)],
     [undefined, undefined, undefined],
   );
 });

@@ -2,7 +2,7 @@ import type { Server } from "../../bench/support/compareServers.ts";
 import { hasNginx, nginxVersion, proxyTo, startNginx } from "../../bench/support/nginx.ts";
 import { type Program, peerOf } from "../../bench/support/peers/program.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
-import type { ProxySetup, RunningProxy, TruthProxy } from "./proxy.ts";
+import type { ProxySetup, RunningProxy, TestedProxy } from "./proxy.ts";
 
 /** The port of a printed template. */
 const EXAMPLE_PORT = 8_545;
@@ -19,16 +19,17 @@ const runServers = async (
   const servers = await Promise.all(Array.from({ length: replicas }, () => start(ports)));
   t.after(() => Promise.all(servers.map((server) => server.end())));
   return {
-    urls: () => servers.map(({ port, path }) => `http://127.0.0.1:${port}${path}`),
-    restart: async () => {
-      await servers[0]?.end();
-      servers[0] = await start(ports);
+    instances: () =>
+      servers.map(({ port, path }, index) => ({ label: String(index), url: `http://127.0.0.1:${port}${path}` })),
+    restart: async (index) => {
+      await servers[index]?.end();
+      servers[index] = await start(ports);
     },
   };
 };
 
 /** nginx in front of all nodes in turn. Undefined if it is not installed. */
-export const nginxProxy = (): TruthProxy | undefined =>
+export const nginxProxy = (): TestedProxy | undefined =>
   hasNginx()
     ? {
         name: "nginx",
@@ -40,7 +41,7 @@ export const nginxProxy = (): TruthProxy | undefined =>
     : undefined;
 
 /** A peer whose binary is given. */
-export const programProxy = (program: Program, binary: string): TruthProxy => {
+export const programProxy = (program: Program, binary: string): TestedProxy => {
   const peer = peerOf(program, binary);
   return {
     name: peer.name,

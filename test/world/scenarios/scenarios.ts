@@ -1,7 +1,6 @@
 import type { FeedFaults } from "../../devnet/feedServer.ts";
 import type { Flashblock } from "../../devnet/flashblock.ts";
 import type { Lie } from "../../support/fakes/lyingNode.ts";
-import type { TruthChain } from "../chain/truthChain.ts";
 import {
   differingMachines,
   htmlPage,
@@ -14,43 +13,20 @@ import {
   refusingRanges,
   sawtooth,
 } from "../nodes/nodeFaults.ts";
-import type { NodeFault, TruthNode } from "../nodes/truthNode.ts";
-import type { Offer } from "../proxies/proxy.ts";
-
-/** All that a scenario acts on. */
-export interface ScenarioWorld {
-  readonly chain: TruthChain;
-  /** A chain with other blocks. */
-  readonly other: TruthChain;
-  readonly nodes: readonly TruthNode[];
-  readonly feed: FeedFaults;
-  /** A second connection. It has no messages of its own. */
-  readonly otherFeed: FeedFaults;
-  readonly random: (below: number) => number;
-  /** Runs a change of the chain between two blocks. */
-  readonly change: (act: () => Promise<void>) => Promise<void>;
-  /** Kills the proxy, and starts it again with the same configuration. */
-  readonly restart: () => Promise<void>;
-  /** Acts at once, and then after each period, until the scenario ends. */
-  readonly repeat: (periodMs: number, act: () => unknown) => void;
-}
-
-export interface Scenario {
-  readonly name: string;
-  /** The ability that a proxy must have. */
-  readonly needs?: Offer;
-  /** Default: one, if it needs a feed. */
-  readonly feeds?: 2;
-  readonly begin: (world: ScenarioWorld) => void;
-}
+import type { NodeFault } from "../nodes/truthNode.ts";
+import { type ActingWorld, MESSAGES_A_BLOCK, PAUSED_REDIS, type Scenario } from "./scenario.ts";
 
 const MAX_REORG = 20;
+/** All nodes have the new branch at the same time. */
+const MAX_QUICK_REORG = 8;
 const REORG_MS = 3_500;
 const LIE_MS = 1_500;
 const FEED_FAULT_MS = 1_000;
 const RESTART_MS = 20_000;
-/** The messages of a feed for each block. */
-export const MESSAGES_A_BLOCK = 4;
+const CLOCK_MS = 2_500;
+const PAUSED_REDIS_MS = 1_500;
+const MIN_SLOW_MS = 50;
+const SLOW_MS = 400;
 const MAX_RANGES = [60, 8, 20] as const;
 
 const KEPT_BLOCKS = 12;
@@ -61,7 +37,7 @@ const PRUNED_ERRORS = [
 ] as const;
 
 /** The second of three nodes has the fault. The other two are honest. */
-const ofNode = (name: string, faultOf: (world: ScenarioWorld) => NodeFault): Scenario => ({
+const ofNode = (name: string, faultOf: (world: ActingWorld) => NodeFault): Scenario => ({
   name,
   begin: (world) => {
     const [, node] = world.nodes;
@@ -72,7 +48,7 @@ const ofNode = (name: string, faultOf: (world: ScenarioWorld) => NodeFault): Sce
 });
 
 /** The second of three nodes tells one lie after the other. */
-const tell = (lies: readonly Lie[], { nodes: [, node], repeat }: ScenarioWorld): void => {
+const tell = (lies: readonly Lie[], { nodes: [, node], repeat }: ActingWorld): void => {
   let count = 0;
   repeat(LIE_MS, () => {
     const lie = lies[count++ % lies.length];
@@ -111,7 +87,7 @@ const abandonedAttempt = ({ base, ...first }: Flashblock): readonly Flashblock[]
 
 /** Honest nodes learn of a head at different times, as nodes of several operators do. */
 const LATE_MS = [0, 250, 500] as const;
-const makeLate = ({ nodes }: ScenarioWorld): void => {
+const makeLate = ({ nodes }: ActingWorld): void => {
   for (const [index, node] of nodes.entries()) {
     node.fault = { lateMs: LATE_MS[index % LATE_MS.length] ?? 0 };
   }
@@ -125,7 +101,7 @@ const LAST: readonly string[] = ["logs", "receipts"];
 
 /** In the order in which they run. */
 export const SCENARIOS: readonly Scenario[] = [
-  { name: "honest", begin: HONEST },
+  { name: "honest", isPrompt: true, begin: HONEST },
   { name: "late nodes", begin: makeLate },
   ofNode("lag of 1 block", () => lagging(1)),
   ofNode("lag of 5 blocks", () => lagging(5)),
@@ -174,10 +150,23 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
+    name: "reorganisations at once",
+    isPrompt: true,
+    begin: ({ chain, change, random, repeat }) => {
+      repeat(REORG_MS, () => {
+        const depth = random(2) === 0 ? 1 : 1 + random(MAX_QUICK_REORG);
+        return change(() => chain.reorg(depth, depth === 1 ? 1 : depth + random(2)));
+      });
+    },
+  },
+  {
     name: "refunds",
     begin: (world) => {
       world.chain.givesBack = true;
       tell(REFUND_LIES, world);
+      world.atEnd(() => {
+        world.chain.givesBack = false;
+      });
     },
   },
   ofNode("another chain", ({ other }) => ({ chain: other })),
@@ -192,11 +181,44 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: "restart",
     needs: "restart",
-    begin: ({ restart, repeat }) => repeat(RESTART_MS, restart),
+    begin: ({ proxy, replicas, random, repeat }) => repeat(RESTART_MS, () => proxy.restart(random(replicas))),
   },
-  { name: "two replicas", needs: "replicas", begin: HONEST },
+  {
+    name: "slow network",
+    begin: ({ chain, nodes, random, atEnd }) => {
+      const node = nodes[random(nodes.length)];
+      atEnd(chain.lagBound.beginFault());
+      if (node !== undefined) {
+        node.delayMs = MIN_SLOW_MS + random(SLOW_MS);
+      }
+    },
+  },
+  {
+    name: "clock jump",
+    needs: "clock",
+    begin: ({ chain, proxy, replicas, random, repeat, atEnd }) => {
+      atEnd(chain.lagBound.beginFault());
+      repeat(CLOCK_MS, () => proxy.jumpClock?.(random(replicas)));
+    },
+  },
+  {
+    name: PAUSED_REDIS,
+    needs: "redis",
+    begin: ({ chain, proxy, repeat, atEnd }) => {
+      atEnd(chain.lagBound.beginFault());
+      let count = 0;
+      repeat(PAUSED_REDIS_MS, () => proxy.pauseRedis?.(count++ % 2 === 0));
+      atEnd(() => proxy.pauseRedis?.(false));
+    },
+  },
+  { name: "two replicas", needs: "replicas", isPrompt: true, begin: HONEST },
   ofFeed("feed: lost", (feed, random) => feed.drop(1 + random(4))),
   ofFeed("feed: repeated", (feed, random) => feed.repeat(1 + random(4))),
+  ofFeed("feed: delayed", (feed, random) => feed.delay(100 + random(SLOW_MS), 1 + random(4))),
+  ofFeed("feed: broken", (feed) => {
+    feed.inject("{");
+    feed.disconnect();
+  }),
   ofFeed("feed: corrupt", (feed) => {
     feed.alter((message) => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } }));
     feed.inject("{");

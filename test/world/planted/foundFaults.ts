@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PLANTED_FAULTS } from "../long/support/plantedFaults.ts";
-import { runWithFault, testWithFault } from "../long/support/runWithFault.ts";
+import { LONG_FAULTS } from "./longFaults.ts";
+import { runWithFault, testWithFault } from "./runWithFault.ts";
 
 /** A run ends at its first difference, which takes 2 to 25 s, several times that on a busy machine. */
 const MAX_SECONDS = 240;
@@ -11,7 +11,7 @@ export const QUICK_FAULTS: readonly string[] = ["lostFeeRecipient", "touchedAuth
 
 /** Tests that a long run finds each of these faults. Audits follow each other at 30 s: the long run itself shows what they find. */
 export const testPlantedFaults = (has: (fault: string) => boolean): void => {
-  for (const [fault, { run = "state-differential", isFoundByService, test: file }] of Object.entries(PLANTED_FAULTS)) {
+  for (const [fault, { run = "state-differential", isFoundByService, test: file }] of Object.entries(LONG_FAULTS)) {
     if (fault === "none" || isFoundByService === true || !has(fault)) {
       continue;
     }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { runWithFault } from "../long/support/runWithFault.ts";
 import { QUICK_FAULTS, testPlantedFaults } from "./foundFaults.ts";
+import { runWithFault } from "./runWithFault.ts";
 
 const CONTROL_SECONDS = 5;
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { PLANTED_FAULTS } from "./plantedFaults.ts";
+import { LONG_FAULTS } from "./longFaults.ts";
 
 export interface FaultRun {
   /** Values that differed from the node's, as the run or the service itself found. */
@@ -42,9 +42,9 @@ export const testWithFault = async (file: string, fault: string): Promise<FaultR
 
 /** Runs the long run of a planted fault on its variant, or else its test, in a process whose modules have the fault. */
 export const runWithFault = async (fault: string, seconds: number): Promise<FaultRun> => {
-  const planted = PLANTED_FAULTS[fault];
+  const planted = LONG_FAULTS[fault];
   if (planted === undefined) {
-    throw new Error(`no fault is called "${fault}": ${Object.keys(PLANTED_FAULTS).join(", ")}`);
+    throw new Error(`no fault is called "${fault}": ${Object.keys(LONG_FAULTS).join(", ")}`);
   }
   if (planted.test !== undefined && planted.run === undefined) {
     return testWithFault(planted.test, fault);
@@ -52,7 +52,7 @@ export const runWithFault = async (fault: string, seconds: number): Promise<Faul
   const args = [
     "--import",
     pathOf("plantFault.ts"),
-    pathOf("../run.ts"),
+    pathOf("../../long/run.ts"),
     planted.run ?? "state-differential",
     "--seconds",
     `${seconds}`,

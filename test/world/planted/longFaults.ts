@@ -1,7 +1,13 @@
-import type { Edit } from "../../support/plantEdits.ts";
+/** A replacement in one file. The text must occur once. */
+export interface Edit {
+  /** Relative to the repository. */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
 
 /** A fault in the code that follows state or executes, and the variant of the long run that must find it. */
-export interface PlantedFault {
+export interface LongFault {
   /** Default: state-differential. */
   readonly run?: "call-differential" | "shared-state" | "proven";
   readonly variant: string;
@@ -29,7 +35,7 @@ const EXECUTED = { variant: "", test: "test/pending/executedChain.test.ts" } as 
 const PROVEN_RUN = { run: "proven", variant: "lists" } as const;
 const WITNESSED_RUN = { run: "proven", variant: "witnesses" } as const;
 
-export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
+export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   /** For comparison: such a run finds nothing. */
   none: { variant: "geth, Prague", edits: [] },
   lostSlot: {

@@ -1,0 +1,138 @@
+import type { FindingKind } from "../judge/recorder.ts";
+import type { WrongClass } from "../judge/wrongClass.ts";
+import type { Edit } from "./longFaults.ts";
+
+/** A fault in forebay, and the finding or the class of wrong answers that the soak must report. */
+export interface SoakFault {
+  readonly run: "soak";
+  readonly finding: FindingKind | WrongClass;
+  /** The scenarios that make it visible. */
+  readonly scenarios: readonly string[];
+  readonly edits: readonly Edit[];
+}
+
+const NOTIFY = {
+  file: "src/subscriptions/deliveries.ts",
+  from: "subscriber.notify(message.render(idBytes), burst);",
+} as const;
+
+export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
+  /** The key of a recent block has no hash, so that a response outlives a reorganisation. */
+  staleHit: {
+    run: "soak",
+    finding: "wrong",
+    scenarios: ["reorganisations at once"],
+    edits: [
+      {
+        file: "src/core/retention.ts",
+        from: "`${name}:${block.number}:${block.hash}`",
+        to: "`${name}:${block.number}`",
+      },
+    ],
+  },
+  /** Logs of a replaced block are not removed. */
+  orphanedLog: {
+    run: "soak",
+    finding: "orphaned",
+    scenarios: ["reorganisations at once"],
+    edits: [{ file: "src/subscriptions/sealedEvents.ts", from: "this.#sendLogs(block, true);", to: "" }],
+  },
+  /** The lower head of a node that lags is served. */
+  headBack: {
+    run: "soak",
+    finding: "headBack",
+    scenarios: ["lag of 5 blocks", "lag of 1 block"],
+    edits: [
+      {
+        file: "src/heads/chainRecorder.ts",
+        from: "if (ring.at(number)?.hash === hash) {",
+        to: "if (number < ring.latest.number && ring.at(number)?.hash === hash) { canonical.extend(ring, { blocks: [{ block: ring.at(number), header: ring.header(number) }], joined: true }); }\nif (ring.at(number)?.hash === hash) {",
+      },
+    ],
+  },
+  lostEvent: {
+    run: "soak",
+    finding: "lost",
+    scenarios: [],
+    edits: [{ ...NOTIFY, to: `if (Math.random() > 0.1) { ${NOTIFY.from} }` }],
+  },
+  repeatedEvent: {
+    run: "soak",
+    finding: "repeated",
+    scenarios: [],
+    edits: [{ ...NOTIFY, to: `${NOTIFY.from} if (Math.random() < 0.1) { ${NOTIFY.from} }` }],
+  },
+  /** Two chains share their keys. */
+  otherChain: {
+    run: "soak",
+    finding: "wrong",
+    scenarios: [],
+    edits: [
+      {
+        file: "src/cache/cacheEntry.ts",
+        from: ":${name}.${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:",
+        to: ":",
+      },
+    ],
+  },
+  /** The state of `latest` is that of the block before. */
+  oldState: {
+    run: "soak",
+    finding: "otherBlock",
+    scenarios: [],
+    edits: [
+      {
+        file: "src/methods/blockParams.ts",
+        from: "return resolveNumber(heads.latest.number, heads);",
+        to: "return resolveNumber(heads.latest.number - 1n, heads);",
+      },
+    ],
+  },
+  lostLog: {
+    run: "soak",
+    finding: "missingLogs",
+    scenarios: [],
+    edits: [
+      {
+        file: "src/logs/mergeLogs.ts",
+        from: "ordered.push(log);",
+        to: "if (Math.random() >= 0.02) ordered.push(log);",
+      },
+    ],
+  },
+  nullReceipt: {
+    run: "soak",
+    finding: "nullForExisting",
+    scenarios: [],
+    edits: [
+      {
+        file: "src/methods/handlers.ts",
+        from: "(call, context) => handle({ chain, call, context }),",
+        to: `async (call, context) => {
+        const response = await handle({ chain, call, context });
+        const isLost = call.method === "eth_getTransactionReceipt" && Math.random() < 0.2;
+        return isLost ? { ...response, body: new TextEncoder().encode("null") } : response;
+      },`,
+      },
+    ],
+  },
+  stepBack: {
+    run: "soak",
+    finding: "headBack",
+    scenarios: [],
+    edits: [
+      {
+        file: "src/methods/plainRead.ts",
+        from: "body: formatJson(formatQuantity(number)),",
+        to: "body: formatJson(formatQuantity(Math.random() < 0.1 ? number - 1n : number)),",
+      },
+    ],
+  },
+  /** The highest head of any node is served. */
+  highestHead: {
+    run: "soak",
+    finding: "forged",
+    scenarios: ["lies: invented head"],
+    edits: [{ file: "src/heads/decideHead.ts", from: "Math.floor(voters / 2) + 1 :", to: "1 :" }],
+  },
+};
