@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
-import type { ScoreReport } from "../test/world/judge/recorder.ts";
 import type { TruthReport } from "../test/truth/truthRun.ts";
 import { sumCounts } from "../test/truth/truthTable.ts";
+import type { ScoreReport } from "../test/world/judge/recorder.ts";
 
 const FOLDER = new URL("truth/", import.meta.url);
 
