@@ -5,7 +5,7 @@ import { readPendingBlock, readPendingReceipts } from "./pendingReads.ts";
 
 export const fullTransactions = required("fullTransactions", orNull(readBoolean, false));
 
-/** Reads a block with transaction hashes or full transactions, or null (docs/methods.md, eth_getBlockByNumber). */
+/** Reads a block with transaction hashes or full transactions, or null (docs/methods.md, Block object). */
 export const blockByNumber: BlockReadSpec = {
   name: "eth_getBlockByNumber",
   params: [blockNumberOrTag, fullTransactions],

@@ -36,7 +36,7 @@ const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<Rp
 };
 
 /**
- * Returns the account's nonce, a quantity (docs/methods.md, eth_getTransactionCount).
+ * Returns the account's nonce, a quantity (docs/methods.md, State at pending).
  * At `pending`, it is raised above the transactions that nodes accepted through forebay.
  */
 export const eth_getTransactionCount: Method = {

@@ -72,7 +72,7 @@ const spec: ByHashRead = {
 /** Returns a block with transaction hashes or full transactions, or null (docs/answers.md, Blocks and pending). */
 const eth_getBlockByHash = byHashRead(spec, servedBlockRead(spec));
 
-/** Returns a slot's value, 32 bytes (docs/methods.md, eth_getStorageAt). */
+/** Returns a slot's value, 32 bytes (docs/methods.md, State at pending). */
 const eth_getStorageAt = blockRead({
   name: "eth_getStorageAt",
   params: [required("address", readAddress), required("position", readSlot), stateBlock],

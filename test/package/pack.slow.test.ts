@@ -15,7 +15,7 @@ import { LOADED } from "../../src/threads/threadTask.ts";
 
 const INSTALL = ["install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
 
-/** Nothing listens on port 9 (discard). Unreachable nodes do not end the process (docs/architecture.md, Process lifecycle). */
+/** Nothing listens on port 9 (discard). Unreachable nodes do not end the process (docs/operate.md, Readiness). */
 const CONFIG = `
 chains:
   - name: down
