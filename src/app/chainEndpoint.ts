@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { AskedByHeaders, Context, InboundRequest } from "../core/context.ts";
 import type { RequestViews } from "../heads/requestViews.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { PositionTexts } from "../heads/viewPosition.ts";
 import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
@@ -10,7 +11,6 @@ import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import { noHead } from "./chainViews.ts";
 import type { Shared } from "./shared.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 export interface ChainEndpointOptions {
   readonly config: ChainConfig;

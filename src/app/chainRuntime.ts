@@ -2,6 +2,7 @@ import { createUnitTable } from "../access/providerUnits.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { HeadsBehind } from "../heads/headsBehind.ts";
 import { RequestViews } from "../heads/requestViews.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers } from "../methods/handlers.ts";
@@ -14,7 +15,6 @@ import { createChainSubscriptions } from "./chainSubscriptions.ts";
 import type { ChainViews } from "./chainViews.ts";
 import { createMethodChain } from "./methodChain.ts";
 import type { Shared } from "./shared.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 /** One chain with its endpoint. */
 export class ChainRuntime {

@@ -4,6 +4,7 @@ import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Heads } from "../core/heads.ts";
 import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
+import { Upstreams } from "../heads/upstreams.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { isQuickMethod, methodLabel } from "../methods/handlers.ts";
@@ -16,7 +17,6 @@ import { ChainState } from "./chainState.ts";
 import { ChainViews } from "./chainViews.ts";
 import { createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
-import { Upstreams } from "./upstreams.ts";
 
 /** Creates the nodes of one chain. */
 const createUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>

@@ -3,6 +3,7 @@ import { type Caller, ownContext } from "../core/context.ts";
 import type { FollowedHeads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
 import { followAgreed, followOnly } from "../heads/followHeads.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -13,7 +14,6 @@ import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subsc
 import { OwnHashes } from "../verification/checkHeader.ts";
 import { type ChainViews, noHead } from "./chainViews.ts";
 import type { Shared } from "./shared.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 interface InternalCallOptions {
   readonly handlers: Handlers;

@@ -5,6 +5,7 @@ import type { ChainForks } from "../ethereum/rules.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { directNodeCall } from "../nodes/directNodeCall.ts";
@@ -20,7 +21,6 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import { type ChainExecution, type ChainExecutionOptions, createExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 export interface ChainViewsOptions {
   readonly config: ChainConfig;

@@ -3,6 +3,7 @@ import { type BlockId, type HeaderFields, isCanonicalIn } from "../core/heads.ts
 import { timeoutSignal } from "../core/lazySignal.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { parseJson } from "../json/jsonBytes.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
@@ -24,7 +25,6 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
 import type { ChainExecution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 export interface ChainCallCacheOptions {
   readonly config: ChainConfig;

@@ -12,6 +12,7 @@ import { nativeContracts } from "../ethereum/chainForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
@@ -28,7 +29,6 @@ import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import { StateOfNodes } from "../state/fetch/stateOfNodes.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
 
 /** The execution of one chain. */

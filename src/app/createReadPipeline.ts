@@ -14,11 +14,11 @@ import { ownContext } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { type MemoryBudget, withinBudget } from "../limits/memoryBudget.ts";
 import { prefetchRequests, receiptsOf } from "../methods/ownBlockReads.ts";
 import { coalesced } from "../nodes/coalesced.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 /** The caches of all chains. */
 export interface CacheTiers {

@@ -3,6 +3,7 @@ import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
 import { type BlockId, type HeaderFields, isCanonicalIn } from "../core/heads.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import type { StateCost } from "../state/cost.ts";
@@ -18,7 +19,6 @@ import { selectWriteSetSources, type WriteSetSource } from "../state/writeSet.ts
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;

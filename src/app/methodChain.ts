@@ -5,6 +5,7 @@ import type { Heads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
 import { chainForks } from "../ethereum/chainForks.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
+import type { Upstreams } from "../heads/upstreams.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
 import { CommittedBlocks } from "../methods/committedBlocks.ts";
 import type { Chain } from "../methods/method.ts";
@@ -20,7 +21,6 @@ import type { ChainState } from "./chainState.ts";
 import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 export interface MethodChainOptions {
   readonly config: ChainConfig;

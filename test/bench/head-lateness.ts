@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Upstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/heads/upstreams.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { BranchedChain } from "../world/chain/branchedChain.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Upstreams } from "../../src/app/upstreams.ts";
 import type { HeadChange } from "../../src/core/heads.ts";
+import { Upstreams } from "../../src/heads/upstreams.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 

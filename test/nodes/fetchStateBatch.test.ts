@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Upstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/heads/upstreams.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createBatchFetch } from "../../src/nodes/fetchStateBatch.ts";
 import { silent } from "../support/builders/silent.ts";

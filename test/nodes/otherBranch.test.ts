@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Upstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/heads/upstreams.ts";
 import type { Context } from "../../src/core/context.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";

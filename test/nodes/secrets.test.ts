@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { pino } from "pino";
-import { Upstreams } from "../../src/app/upstreams.ts";
+import { Upstreams } from "../../src/heads/upstreams.ts";
 import { NodeError } from "../../src/core/node.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";

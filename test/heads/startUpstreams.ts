@@ -1,5 +1,5 @@
-import { Upstreams, type UpstreamsOptions } from "../../src/app/upstreams.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
+import { Upstreams, type UpstreamsOptions } from "../../src/heads/upstreams.ts";
 import { createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";

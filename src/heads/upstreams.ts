@@ -6,10 +6,6 @@ import type { NodeSource, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { chainForks } from "../ethereum/chainForks.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { hasLagoon } from "../ethereum/rules.ts";
-import type { Finality } from "../heads/canonicalChain.ts";
-import { ChainIdentity } from "../heads/chainIdentity.ts";
-import type { Agree } from "../heads/decideHead.ts";
-import { HeadTracker } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import { type Capabilities, followCapabilities } from "../nodes/nodeCapabilities.ts";
 import { type NodeConfig, nodeName, type TransportOptions } from "../nodes/nodeConfig.ts";
@@ -18,8 +14,11 @@ import { type NodeOptions, UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { Evidence } from "../verification/evidence.ts";
 import { Verifier } from "../verification/verifier.ts";
-import { VerifyThreads } from "../verification/verifyThreads.ts";
-import { workerEntry } from "./workerEntry.ts";
+import type { VerifyThreads } from "../verification/verifyThreads.ts";
+import type { Finality } from "./canonicalChain.ts";
+import { ChainIdentity } from "./chainIdentity.ts";
+import type { Agree } from "./decideHead.ts";
+import { HeadTracker } from "./headTracker.ts";
 
 export interface UpstreamsOptions extends TransportOptions {
   readonly chainId?: number | undefined;
@@ -36,9 +35,13 @@ export interface UpstreamsOptions extends TransportOptions {
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   /** Checks that always fail on this chain. */
   readonly checksOff?: readonly Check[];
-  /** Threads that verify. By default this chain has its own. */
-  readonly verifyPool?: VerifyThreads;
+  /** Threads that verify. Without them, nothing may be verified. */
+  readonly verifyPool?: Pick<VerifyThreads, "check"> | undefined;
 }
+
+const NO_THREADS: Pick<VerifyThreads, "check"> = {
+  check: () => Promise.reject(new Error("there are no threads that verify responses")),
+};
 
 const byPriority = (nodes: readonly UpstreamNode[]): readonly UpstreamNode[] =>
   [...nodes].sort((one, other) => one.priority - other.priority);
@@ -107,14 +110,12 @@ export class Upstreams implements NodeSource {
   readonly #options: UpstreamsOptions;
   readonly #pool: NodePool;
   readonly #telemetry: Telemetry;
-  readonly #verifyPool: VerifyThreads;
   readonly #identity: ChainIdentity;
   readonly #ending = new AbortController();
 
   constructor(options: UpstreamsOptions, telemetry: Telemetry) {
     this.#options = options;
     this.#telemetry = telemetry;
-    this.#verifyPool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
     const configs = options.nodes.map((node, index) => ({ ...node, name: nodeName(node, index) }));
     this.verifier = this.#createVerifier();
     const { signal } = this.#ending;
@@ -162,13 +163,10 @@ export class Upstreams implements NodeSource {
   async close(): Promise<void> {
     this.#ending.abort();
     await Promise.all(this.nodes.map((node) => node.close()));
-    if (this.#options.verifyPool === undefined) {
-      await this.#verifyPool.close();
-    }
   }
 
   #createVerifier(): Verifier {
-    const { chain, verify = "off", checksOff = [] } = this.#options;
+    const { chain, verify = "off", checksOff = [], verifyPool = NO_THREADS } = this.#options;
     const onWrongAnswer = (name: string, check: Check): void =>
       this.nodes.find((node) => node.name === name)?.recordWrongAnswer(new UnverifiedError(name, check, true));
     const evidence = new Evidence({ chain, nodes: () => this.nodes, off: checksOff, onWrongAnswer }, this.#telemetry);
@@ -176,7 +174,7 @@ export class Upstreams implements NodeSource {
       const forks = chainForks(this.genesis.chainId);
       return forks !== undefined && hasLagoon(forks);
     };
-    return new Verifier(verify, evidence, this.#verifyPool, hasLagoonTime);
+    return new Verifier(verify, evidence, verifyPool, hasLagoonTime);
   }
 
   #createPool(): NodePool {
