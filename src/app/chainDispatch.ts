@@ -1,5 +1,4 @@
-import { createUnitsOf } from "../access/providerUnits.ts";
-import type { ChainConfig, Config } from "../config/schema.ts";
+import type { Config } from "../config/schema.ts";
 import type { Context, InboundRequest } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -7,8 +6,7 @@ import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
 import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { UsageLedger } from "../telemetry/usageLedger.ts";
+import type { ChainParts } from "./chainParts.ts";
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {
@@ -18,14 +16,6 @@ export interface ChainDispatch {
   refuse(body: Uint8Array, request: InboundRequest, error: RpcError): ReturnType<Dispatch<InboundRequest, RpcResponse>>;
 }
 
-export interface ChainDispatchOptions {
-  readonly config: Pick<ChainConfig, "name" | "state">;
-  readonly server: Config["server"];
-  readonly handlers: Handlers;
-  readonly usages: Pick<UsageLedger, "addresses">;
-  readonly telemetry: Telemetry;
-}
-
 /** Returns the limit of a response in bytes. */
 export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): number =>
   maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
@@ -33,8 +23,8 @@ export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): numb
 /** The context of a call. A request without a view has no other. */
 type CallContext = Pick<InboundRequest, "caller" | "received" | "signal" | "progress"> & Pick<Partial<Context>, "span">;
 
-const createCommonOptions = ({ config: { name, state }, server, usages, telemetry }: ChainDispatchOptions) => {
-  const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };
+const createCommonOptions = ({ config: { name }, shared: { server, usages, telemetry }, unitsOf }: ChainParts) => {
+  const prices = { methodLabel, unitsOf };
   const count = createCallMetrics(name, prices, telemetry.metrics, usages.addresses(name));
   const log = createCallLog(name, telemetry);
   const { tracer } = telemetry;
@@ -66,9 +56,8 @@ interface RefusedContext extends CallContext {
 const memoryOf = ({ memory }: Context): Context["memory"] => memory;
 
 /** Creates the dispatchers of one chain. */
-export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
-  const { lookup, forward } = options.handlers;
-  const { traces, ...common } = createCommonOptions(options);
+export const createChainDispatch = (parts: ChainParts, { lookup, forward }: Handlers): ChainDispatch => {
+  const { traces, ...common } = createCommonOptions(parts);
   const traced = traces && {
     beginCall: (call: Call, context: Context): Context => traces.begin(call, context),
   };

@@ -1,7 +1,5 @@
-import type { ChainConfig } from "../config/schema.ts";
 import type { AskedByHeaders, Context, InboundRequest } from "../core/context.ts";
-import type { RequestViews } from "../heads/requestViews.ts";
-import type { Upstreams } from "../heads/upstreams.ts";
+import { noHead, type RequestViews } from "../heads/requestViews.ts";
 import { PositionTexts } from "../heads/viewPosition.ts";
 import { type Endpoint, type EndpointResponse, type PassThrough, toEndpointResponse } from "../http/endpoint.ts";
 import { ProofHeader } from "../http/proofHeader.ts";
@@ -9,17 +7,7 @@ import { readAsked } from "../http/requestHeaders.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
-import { noHead } from "./chainViews.ts";
-import type { Shared } from "./shared.ts";
-
-export interface ChainEndpointOptions {
-  readonly config: ChainConfig;
-  readonly shared: Pick<Shared, "webSockets" | "telemetry">;
-  readonly upstreams: Pick<Upstreams, "heads">;
-  readonly views: RequestViews;
-  readonly dispatch: ChainDispatch;
-  readonly passthrough: PassThrough | undefined;
-}
+import type { ChainParts } from "./chainParts.ts";
 
 /** Throws RpcError (400) for a header that no answer could obey. */
 const refuseFault = ({ fault }: AskedByHeaders): void => {
@@ -29,21 +17,18 @@ const refuseFault = ({ fault }: AskedByHeaders): void => {
 };
 
 /** Dispatches a body in the view of its request. Undefined: the chain has no head yet. */
-const dispatchIn = (
-  { dispatch, config, views }: Pick<ChainEndpointOptions, "dispatch" | "config" | "views">,
-  body: Uint8Array,
-  request: InboundRequest,
-  context: Context | undefined,
-) => {
-  if (context === undefined) {
-    return dispatch.refuse(body, request, noHead(config.name));
-  }
-  views.recordCalls(body);
-  return dispatch.inView(body, context);
-};
+const createDispatchIn =
+  (chain: string, dispatch: ChainDispatch, views: RequestViews) =>
+  (body: Uint8Array, request: InboundRequest, context: Context | undefined) => {
+    if (context === undefined) {
+      return dispatch.refuse(body, request, noHead(chain));
+    }
+    views.recordCalls(body);
+    return dispatch.inView(body, context);
+  };
 
 /** Creates the function that counts responses by what decided on the served head. */
-const createHeadCount = ({ config: { name: chain }, shared }: ChainEndpointOptions) => {
+const createHeadCount = ({ config: { name: chain }, shared }: ChainParts) => {
   const { headResponses } = shared.telemetry.metrics;
   const series = {
     agreed: headResponses.series({ chain, head: "agreed" }),
@@ -57,30 +42,36 @@ const createHeadCount = ({ config: { name: chain }, shared }: ChainEndpointOptio
 };
 
 /** Creates the function that accepts WebSockets. Each message is dispatched in the newest view. */
-const createUpgrade = (options: ChainEndpointOptions): NonNullable<Endpoint["upgrade"]> => {
-  const { views, shared, config, upstreams } = options;
-  return (request, socket, head, admitted) => {
+const createUpgrade =
+  (
+    { config: { name: chain }, shared: { webSockets }, upstreams: { heads } }: ChainParts,
+    views: RequestViews,
+    dispatchIn: ReturnType<typeof createDispatchIn>,
+  ): NonNullable<Endpoint["upgrade"]> =>
+  (request, stream, head, admitted) => {
     const asked = readAsked(request.headers);
     refuseFault(asked);
-    shared.webSockets.accept(
-      { request, asked, stream: socket, head, admitted, chain: config.name },
-      async (body, message) => {
-        upstreams.heads.markActive();
-        await upstreams.heads.catchingUp;
-        await views.untilKnown(message);
-        return dispatchIn(options, body, message, views.contextOf(message));
-      },
-    );
+    webSockets.accept({ request, asked, stream, head, admitted, chain }, async (body, message) => {
+      heads.markActive();
+      await heads.catchingUp;
+      await views.untilKnown(message);
+      return dispatchIn(body, message, views.contextOf(message));
+    });
   };
-};
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
-export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
-  const { dispatch, passthrough, views } = options;
-  const { heads } = options.upstreams;
+export const createChainEndpoint = (
+  parts: ChainParts,
+  views: RequestViews,
+  dispatch: ChainDispatch,
+  passthrough: PassThrough | undefined,
+): Endpoint => {
+  const { name: chain } = parts.config;
+  const { heads } = parts.upstreams;
+  const dispatchIn = createDispatchIn(chain, dispatch, views);
   const proofHeader = new ProofHeader();
   const texts = new PositionTexts();
-  const countHead = createHeadCount(options);
+  const countHead = createHeadCount(parts);
 
   const begin = (body: Uint8Array, request: InboundRequest, hasWaited = false): Awaitable<EndpointResponse> => {
     heads.markActive();
@@ -107,8 +98,7 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     const first = heads.current();
     const context = views.contextOf(request);
     const view = context && texts.of(context.view);
-    const result =
-      error === undefined ? dispatchIn(options, body, request, context) : dispatch.refuse(body, request, error);
+    const result = error === undefined ? dispatchIn(body, request, context) : dispatch.refuse(body, request, error);
     return whenKnown(result, (known) => {
       const response = toEndpointResponse(known, request, { first, last: heads.current(), view, proofHeader });
       countHead(response);
@@ -121,5 +111,5 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     return begin(body, request);
   };
 
-  return { chain: options.config.name, passthrough, handle, upgrade: createUpgrade(options) };
+  return { chain, passthrough, handle, upgrade: createUpgrade(parts, views, dispatchIn) };
 };

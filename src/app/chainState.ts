@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
-import { createUnitsOf } from "../access/providerUnits.ts";
 import { UnverifiedError } from "../core/node.ts";
 import { directNodeCall } from "../nodes/directNodeCall.ts";
+import type { ChainViews } from "../pending/chainViews.ts";
 import type { CallCache } from "../state/calls/callCache.ts";
 import type { StoredCall } from "../state/calls/storedCall.ts";
 import { StateCost } from "../state/cost.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
-import { type RestorableState, StateRows, type StateRowsOptions } from "../state/rows/stateRows.ts";
+import { type RestorableState, StateRows } from "../state/rows/stateRows.ts";
 import { runSliced } from "../state/runSliced.ts";
 import { createSameRules } from "../state/sameRules.ts";
 import { SourceGuard } from "../state/sources/sourceGuard.ts";
@@ -18,9 +18,8 @@ import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
 import { resultWithin } from "../state/writeSetWaits.ts";
 import { type ForwardedReasons, isDevelopmentNode } from "../telemetry/forwardedReasons.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { ChainViews } from "./chainViews.ts";
-import type { ReadPipeline } from "./createReadPipeline.ts";
+import type { ChainExecution } from "./chainExecution.ts";
+import type { ChainParts } from "./chainParts.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { createStateReaders, type FollowedState, type StateReaders } from "./stateReaders.ts";
 import { mayGoOn, rowsOwner, untilLinked } from "./stateSuccession.ts";
@@ -40,25 +39,26 @@ const MAY_BE_WRONG: ReadonlySet<DropReason> = new Set(["nodeChanged", "differenc
 
 const nowMs = (): number => performance.now();
 
-export interface ChainStateOptions extends Omit<WriteSetSourcesOptions, "cost" | "guard"> {
-  readonly views: Pick<
-    ChainViews,
-    "ready" | "view" | "forks" | "systemContracts" | "execution" | "findExecuted" | "forget"
-  >;
+/** What known state uses of its chain. Rules and execution exist only once the chain is known. */
+interface StateChain extends Pick<WriteSetSourcesOptions["views"], "forks" | "systemContracts" | "findExecuted"> {
+  readonly ready: Promise<void>;
+  readonly execution: ChainExecution | undefined;
+  readonly views: Pick<ChainViews, "forget">;
   readonly forwarded: ForwardedReasons;
-  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs" | "forget">;
-  /** Undefined without a data folder. */
-  readonly storage: StateRowsOptions["storage"] | undefined;
-  /** Aborts when the chain is closed. */
-  readonly signal: AbortSignal;
-  readonly telemetry: Telemetry;
 }
+
+const optionsOf = (parts: ChainParts, views: StateChain) => {
+  const { writeSetThread: thread, storage, telemetry } = parts.shared;
+  return { ...parts, views, thread, storage, telemetry, forwarded: views.forwarded };
+};
 
 type Costs = Pick<FollowedState, "cost" | "guard">;
 
 /** The known state of one chain. It begins when the chain is known. */
 export class ChainState {
-  readonly #options: ChainStateOptions;
+  readonly #options: ReturnType<typeof optionsOf>;
+  /** The state of the chain that this one replaces, until it begins. */
+  #before: ChainState | undefined;
   /** Whether to follow state. */
   readonly #isWanted: Promise<boolean>;
   #store: ValueStore;
@@ -73,8 +73,11 @@ export class ChainState {
   #moving: Promise<readonly StoredCall[]> | undefined;
   #isClosed = false;
 
-  constructor(options: ChainStateOptions) {
+  /** It goes on with the values and answers of the chain that this one replaces, if both have the same rules and options. */
+  constructor(parts: ChainParts, chain: StateChain, before: ChainState | undefined) {
+    const options = optionsOf(parts, chain);
     this.#options = options;
+    this.#before = before;
     const { storage } = options;
     const { upstreams, signal, telemetry } = options;
     this.#rows =
@@ -116,7 +119,7 @@ export class ChainState {
   /** Drops all values, because a node's state changed without a block. */
   forget(): void {
     if (this.#follower === undefined) {
-      this.#options.views.forget();
+      this.#options.views.views.forget();
     } else {
       this.#follower.forget();
     }
@@ -127,11 +130,10 @@ export class ChainState {
     return this.#readers?.calls?.callCache;
   }
 
-  /**
-   * Begins to follow, once the chain is known. Goes on with the values of the chain that this one replaces, if both have the same
-   * rules and options. Resolves when reads at the head can be answered. Never rejects.
-   */
-  async begin(predecessor: ChainState | undefined): Promise<void> {
+  /** Begins to follow, once the chain is known. Resolves when reads at the head can be answered. Never rejects. */
+  async begin(): Promise<void> {
+    const predecessor = this.#before;
+    this.#before = undefined;
     try {
       if ((await this.#isWanted) && !this.#isClosed) {
         await this.#begin(predecessor);
@@ -286,11 +288,11 @@ export class ChainState {
   }
 
   #createCosts(): Costs {
-    const { config, upstreams, telemetry } = this.#options;
-    const { units, unitsPerMinute } = config.state;
+    const { config, upstreams, unitsOf, telemetry } = this.#options;
+    const { unitsPerMinute } = config.state;
     const { metrics } = telemetry;
     const { used } = this.#store;
-    const cost = new StateCost({ chain: config.name, metrics, unitsOf: createUnitsOf(units), unitsPerMinute, used });
+    const cost = new StateCost({ chain: config.name, metrics, unitsOf, unitsPerMinute, used });
     const nodes = upstreams.nodes.map(({ name }) => name);
     return { cost, guard: new SourceGuard({ nowMs, cost, nodes }) };
   }
@@ -324,7 +326,7 @@ export class ChainState {
       onDropped: (reason) => {
         if (MAY_BE_WRONG.has(reason)) {
           this.#rows?.drop();
-          views.forget();
+          views.views.forget();
         }
         this.#readers?.learner.onDropped();
       },

@@ -1,19 +1,17 @@
-import type { ChainConfig } from "../config/schema.ts";
 import { type Caller, ownContext } from "../core/context.ts";
 import type { FollowedHeads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
 import { followAgreed, followOnly } from "../heads/followHeads.ts";
-import type { Upstreams } from "../heads/upstreams.ts";
+import { noHead } from "../heads/requestViews.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { CommittedBlocks } from "../methods/committedBlocks.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
+import type { ChainViews } from "../pending/chainViews.ts";
 import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
-import { OwnHashes } from "../verification/checkHeader.ts";
-import { type ChainViews, noHead } from "./chainViews.ts";
-import type { Shared } from "./shared.ts";
+import type { ChainParts } from "./chainParts.ts";
 
 interface InternalCallOptions {
   readonly handlers: Handlers;
@@ -47,15 +45,6 @@ const internalCall =
     return readWhole(body);
   };
 
-export interface ChainSubscriptionsOptions {
-  readonly config: ChainConfig;
-  readonly shared: Pick<Shared, "server" | "budget" | "deliveries" | "telemetry">;
-  readonly upstreams: Upstreams;
-  readonly views: ChainViews;
-  readonly handlers: Handlers;
-  readonly signal: AbortSignal;
-}
-
 /** Leaves out blocks to which the agreed head does not commit. Subscribers are told that they missed some. */
 const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, committed: CommittedBlocks): FollowedHeads =>
   followOnly(heads, (block) => {
@@ -65,10 +54,10 @@ const onlyCommitted = (heads: FollowedHeads, agreed: FollowedHeads, committed: C
 
 /** Creates the sources of proven events. */
 const createProvenSource = (
-  { config, upstreams }: ChainSubscriptionsOptions,
+  { config, upstreams, ownHashes }: ChainParts,
   internal: InternalCallOptions,
 ): NonNullable<SubscriptionsOptions["provenSource"]> => {
-  const committed = new CommittedBlocks(new OwnHashes());
+  const committed = new CommittedBlocks(ownHashes);
   return () => {
     const heads = followAgreed(upstreams.heads);
     const view = (): View => {
@@ -86,27 +75,28 @@ const createProvenSource = (
 };
 
 /** Creates the subscriptions of one chain. They read through its methods. */
-export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Subscriptions => {
-  const { config, shared, upstreams, views, handlers, signal } = options;
+export const createChainSubscriptions = (parts: ChainParts, views: ChainViews, handlers: Handlers): Subscriptions => {
+  const { config, shared, upstreams, signal } = parts;
+  const { heads } = upstreams;
   const { maxBlocks: _, maxFilters: __, maxFilterBytes: maxBytesPerClient, ...limits } = config.logs;
   const view = () => views.view();
   const internal = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal };
   return new Subscriptions({
     deliveries: shared.deliveries,
     chain: config.name,
-    heads: upstreams.heads,
+    heads,
     pending: views,
     pool: new PendingTransactions({
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal,
     }),
     read: internalCall(internal),
-    provenSource: createProvenSource(options, internal),
+    provenSource: createProvenSource(parts, internal),
     nodePending: {
       // It is asked only while there is a subscription to pending blocks or logs.
       isServing: () => {
         views.markPendingRead();
-        return upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node";
+        return heads.current() !== undefined && view().pending?.blocksFrom === "node";
       },
       read: internalCall({ ...internal, atPending: true }),
     },

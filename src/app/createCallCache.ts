@@ -22,13 +22,15 @@ import type { ValueStore } from "../state/store/valueStore.ts";
 import type { ValueLoader } from "../state/valueLoader.ts";
 import type { WriteSetWaits } from "../state/writeSetWaits.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { OwnHashes } from "../verification/checkHeader.ts";
-import type { ChainExecution } from "./createExecution.ts";
+import type { OwnHashes } from "../verification/checkHeader.ts";
+import type { ChainExecution } from "./chainExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 
 export interface ChainCallCacheOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
+  /** Of the headers in the block ring. */
+  readonly ownHashes: OwnHashes;
   readonly pipeline: Pick<ReadPipeline, "forget">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
@@ -50,8 +52,7 @@ export interface ChainCallCacheOptions {
 const PROBE_TIMEOUT_MS = 5_000;
 
 /** Returns the headers and hashes of canonical blocks. */
-const createBlockLookups = ({ upstreams: { heads }, forks }: ChainCallCacheOptions) => {
-  const ownHashes = new OwnHashes();
+const createBlockLookups = ({ upstreams: { heads }, forks, ownHashes }: ChainCallCacheOptions) => {
   const canonical = (block: BlockId) => {
     const current = heads.current();
     return isCanonicalIn(current, block) ? current : undefined;

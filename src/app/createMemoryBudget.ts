@@ -8,8 +8,8 @@ import {
   MemoryBudget,
   readMachineMemory,
 } from "../limits/memoryBudget.ts";
+import { defaultWorkers } from "../runs/evmWorkers.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { defaultWorkers } from "./createExecution.ts";
 
 const MIB = 1024 * 1024;
 

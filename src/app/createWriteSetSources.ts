@@ -2,13 +2,14 @@ import { LeasedValues } from "../cache/leasedValues.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
 import { type BlockId, type HeaderFields, isCanonicalIn } from "../core/heads.ts";
-import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../ethereum/rules.ts";
+import type { Address } from "../ethereum/hex.ts";
+import { areRulesKnown, type BlobSchedule, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
 import { fullBlockRequest } from "../methods/ownBlockReads.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import type { StateCost } from "../state/cost.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
-import { ExecutedSource } from "../state/sources/executedSource.ts";
+import { ExecutedSource, type FindExecuted } from "../state/sources/executedSource.ts";
 import { SharedSource } from "../state/sources/sharedSource.ts";
 import type { SourceGuard } from "../state/sources/sourceGuard.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
@@ -17,14 +18,19 @@ import { WitnessedSource } from "../state/sources/witnessedSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import { selectWriteSetSources, type WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { ChainViews } from "./chainViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 
 export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs">;
-  readonly views: Pick<ChainViews, "forks" | "systemContracts" | "findExecuted">;
+  readonly views: {
+    /** Undefined while the rules of the chain are not known. */
+    readonly forks: ChainForks | undefined;
+    /** The system contracts that a node reported. */
+    readonly systemContracts: readonly Address[];
+    readonly findExecuted: FindExecuted;
+  };
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly guard: SourceGuard;

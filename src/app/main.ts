@@ -17,11 +17,11 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageDays } from "../telemetry/usageDays.ts";
 import { UsageLedger } from "../telemetry/usageLedger.ts";
 import { AccessControl } from "./accessControl.ts";
-import type { ChainRuntime } from "./chainRuntime.ts";
+import type { Chain } from "./chain.ts";
 import { Chains } from "./chains.ts";
 import { configuredBudgets } from "./configuredBudgets.ts";
 import { PaymentSource } from "./paymentSource.ts";
-import { createShared, openStorage, type ProcessParts, usageStoreOf } from "./shared.ts";
+import { createShared, openStorage, type Shared, usageStoreOf } from "./shared.ts";
 
 /** Reads the version of the forebay package. */
 export const readVersion = (): string => {
@@ -43,7 +43,7 @@ const configuredPorts: Ports = { openHttp: HttpServer.listen, openOps: createOps
 export interface Forebay {
   readonly url: string;
   readonly opsUrl: string;
-  readonly chains: readonly Pick<ChainRuntime, "name" | "upstreams">[];
+  readonly chains: readonly Pick<Chain, "name" | "upstreams">[];
   /** Resolves when every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
   /**
@@ -65,14 +65,14 @@ export interface Forebay {
 const formatUrl = (host: string, port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 /** Returns the JSON text of the page that describes the service. */
-const formatAbout = ({ current, isKnown }: Pick<Chains, "current" | "isKnown">): string =>
+const formatAbout = (chains: readonly Chain[]): string =>
   JSON.stringify({
     name: "forebay",
     about: "JSON-RPC by POST and WebSocket",
-    chains: current.map((chain) => ({
-      name: chain.name,
-      path: current.length === 1 ? "/" : `/${chain.name}`,
-      ...(isKnown(chain) && { chainId: Number(chain.upstreams.genesis.chainId) }),
+    chains: chains.map(({ name, isKnown, upstreams }) => ({
+      name,
+      path: chains.length === 1 ? "/" : `/${name}`,
+      ...(isKnown && { chainId: Number(upstreams.genesis.chainId) }),
     })),
   });
 
@@ -90,21 +90,21 @@ const READY_POLL_MS = 50;
 
 interface RunningParts {
   readonly ports: Ports;
-  readonly shared: ProcessParts;
+  readonly shared: Shared;
   readonly payments: PaymentSource;
 }
 
 class RunningForebay implements Forebay {
   readonly #ports: Ports;
   readonly #telemetry: Telemetry;
-  readonly #shared: ProcessParts;
+  readonly #shared: Shared;
   readonly #usages: UsageLedger;
   readonly #usageDays: UsageDays;
   readonly #budgetReports: BudgetReports;
   readonly #payments: PaymentSource;
   readonly #access: AccessControl;
   readonly #chains: Chains;
-  readonly #readiness: Readiness<ChainRuntime>;
+  readonly #readiness: Readiness<Chain>;
   readonly #listening = Promise.withResolvers<void>();
   #http: HttpServer | undefined;
   #ops: OpsServer | undefined;
@@ -123,17 +123,13 @@ class RunningForebay implements Forebay {
     this.#usageDays = new UsageDays(this.#usages, usageStoreOf(shared));
     this.#budgetReports = new BudgetReports(this.#usages.budgets, telemetry);
     this.#access = new AccessControl(config, telemetry, { usages: this.#usages, payments });
-    this.#chains = new Chains({
-      configs: config.chains,
-      shared: this.#shared,
-      drainTimeoutMs: config.server.drainTimeoutMs,
-      onRoutes: (routes) => this.#http?.setRoutes(routes),
-    });
+    const { drainTimeoutMs } = config.server;
+    this.#chains = new Chains(config.chains, shared, drainTimeoutMs, (routes) => this.#http?.setRoutes(routes));
     this.#readiness = new Readiness({
       rule: config.server.readiness,
       chains: () => this.#chains.current,
-      isKnown: (chain) => this.#chains.isKnown(chain),
-      isRestoring: (chain) => this.#chains.isRestoring(chain),
+      isKnown: ({ isKnown }) => isKnown,
+      isRestoring: ({ isRestoring }) => isRestoring,
       isDraining: () => this.#isDraining,
     });
   }
@@ -175,7 +171,7 @@ class RunningForebay implements Forebay {
     return formatUrl(this.#config.server.opsHost, opened(this.#ops).port);
   }
 
-  get chains(): readonly ChainRuntime[] {
+  get chains(): readonly Chain[] {
     return this.#chains.current;
   }
 
@@ -244,7 +240,6 @@ class RunningForebay implements Forebay {
   #openHttp(): Promise<HttpServer> {
     const { server } = this.#config;
     const { metrics } = this.#telemetry;
-    const isKnown = (chain: ChainRuntime) => this.#chains.isKnown(chain);
     const status = new StatusReport({
       version: readVersion(),
       metrics,
@@ -257,7 +252,7 @@ class RunningForebay implements Forebay {
       routes: this.#chains.routes,
       memory: this.#shared.budget,
       telemetry: this.#telemetry,
-      about: () => formatAbout({ current: this.#chains.current, isKnown }),
+      about: () => formatAbout(this.#chains.current),
       ...(server.statusPage && { page: statusPage(), status: () => status.read() }),
       authenticate: this.#access.authenticate,
       isTrustedProxy: this.#access.isTrustedProxy,

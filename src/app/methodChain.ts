@@ -1,48 +1,35 @@
-import { createUnitsOf } from "../access/providerUnits.ts";
-import type { ChainConfig, Config } from "../config/schema.ts";
-import type { Context } from "../core/context.ts";
-import type { Heads } from "../core/heads.ts";
-import type { View } from "../core/view.ts";
+import type { UnitsOf } from "../access/providerUnits.ts";
 import { chainForks } from "../ethereum/chainForks.ts";
 import type { HeadsBehind } from "../heads/headsBehind.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
 import { SplitLogs } from "../logs/splitLogs.ts";
 import { CommittedBlocks } from "../methods/committedBlocks.ts";
-import type { Chain } from "../methods/method.ts";
+import type { MethodChain } from "../methods/method.ts";
 import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/ownBlockReads.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
-import type { FilterStore } from "../subscriptions/filterStore.ts";
+import type { ChainViews } from "../pending/chainViews.ts";
+import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { PolledFilters } from "../subscriptions/polledFilters.ts";
 import { SharedFilters } from "../subscriptions/sharedFilters.ts";
-import { OwnHashes } from "../verification/checkHeader.ts";
 import { LogVerifier } from "../verification/logVerifier.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
+import type { ChainParts } from "./chainParts.ts";
 import type { ChainState } from "./chainState.ts";
-import type { ChainViews } from "./chainViews.ts";
-import type { ReadPipeline } from "./createReadPipeline.ts";
-import type { Shared } from "./shared.ts";
 
-export interface MethodChainOptions {
-  readonly config: ChainConfig;
-  readonly server: Config["server"];
-  readonly shared: Pick<Shared, "logSlots" | "budget" | "provenBlocks" | "telemetry">;
-  readonly upstreams: Upstreams;
-  readonly pipeline: ReadPipeline;
+/** The chain whose methods these are. Some of its parts exist only once it is known. */
+interface ServedChain {
   readonly views: ChainViews;
-  readonly behind: HeadsBehind;
   readonly state: Pick<ChainState, "reads" | "callCache" | "forget">;
-  readonly filters: FilterStore;
+  readonly forks: MethodChain["forks"];
+  readonly execution: MethodChain["execution"];
   /** They read through the methods of the chain. */
-  subscriptions(): Chain["subscriptions"];
+  readonly subscriptions: MethodChain["subscriptions"];
 }
 
 /** Whether a node asks at most as much for the receipts of a block as for its logs. */
-const areReceiptsCheap = ({ state }: ChainConfig): boolean => {
-  const unitsOf = createUnitsOf(state.units);
-  return unitsOf("eth_getBlockReceipts") <= unitsOf("eth_getLogs");
-};
+const areReceiptsCheap = (unitsOf: UnitsOf): boolean => unitsOf("eth_getBlockReceipts") <= unitsOf("eth_getLogs");
 
-const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): SplitLogs =>
+const createLogs = ({ config, shared, upstreams, pipeline, unitsOf }: ChainParts): SplitLogs =>
   new SplitLogs({
     chain: config.name,
     nodes: upstreams.nodes,
@@ -51,10 +38,10 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     store: pipeline.store,
     slots: shared.logSlots,
     memory: shared.budget,
-    maxResponseBytes: maxResponseBytesOf(server),
+    maxResponseBytes: maxResponseBytesOf(shared.server),
     agree: config.reads.agree,
     verifier: new LogVerifier(upstreams.verifier, {
-      areReceiptsCheap: areReceiptsCheap(config),
+      areReceiptsCheap: areReceiptsCheap(unitsOf),
       receiptsOf: receiptsOf(pipeline.reads),
       headerOf: headerOf(pipeline.reads),
     }),
@@ -62,45 +49,41 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
   });
 
 const createChainFilters = (
-  { config, shared, filters, pipeline: { runScript, reads, store } }: MethodChainOptions,
+  { config, shared: { budget, telemetry }, pipeline: { runScript, reads, store } }: ChainParts,
   logs: SplitLogs,
-): Chain["filters"] => {
+): MethodChain["filters"] => {
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return new PolledFilters({
     logs,
     store,
     parentHashOf: parentHashOf(reads),
     blocksBelow: blocksByNumber(reads),
-    local: filters,
+    local: new LocalFilters({ maxPerClient, maxBytesPerClient, memory: budget }),
     shared: runScript && new SharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>
-      shared.telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),
+      telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),
   });
 };
 
 /** The heads of a client with confirmations are that many blocks behind. */
-const createHeads = ({ upstreams: { heads }, views, behind: older }: MethodChainOptions): Chain["heads"] => {
-  const seenFrom = (newest: Heads, behind: Context["behind"]): Heads =>
-    behind === undefined ? newest : older.view(newest, behind.confirmations).heads;
-  const newestView = (behind: Context["behind"]): View => {
-    const view = views.view();
-    return behind === undefined ? view : older.view(view.heads, behind.confirmations);
-  };
-  return {
-    refresh: async ({ behind }) => seenFrom(await heads.refresh(), behind),
-    reach: (range, { behind }) => heads.reach(range)?.then(() => newestView(behind)),
-    get blockTimeMs() {
-      return heads.blockTimeMs;
-    },
-  };
-};
+const createHeads = (
+  { heads }: Upstreams,
+  views: Pick<ChainViews, "view">,
+  older: HeadsBehind,
+): MethodChain["heads"] => ({
+  refresh: async ({ behind }) => older.seenFrom({ heads: await heads.refresh() }, behind).heads,
+  reach: (range, { behind }) => heads.reach(range)?.then(() => older.seenFrom(views.view(), behind)),
+  get blockTimeMs() {
+    return heads.blockTimeMs;
+  },
+});
 
 /** Creates the dependencies of one chain's methods. */
-export const createMethodChain = (options: MethodChainOptions): Chain => {
-  const { config, upstreams, pipeline, views, state } = options;
+export const createMethodChain = (parts: ChainParts, chain: ServedChain, behind: HeadsBehind): MethodChain => {
+  const { config, shared, upstreams, pipeline, ownHashes } = parts;
+  const { views, state } = chain;
   const { maxBlocks, maxFilters: _, maxFilterBytes: __, ...logLimits } = config.logs;
-  const logs = createLogs(options);
-  const ownHashes = new OwnHashes();
+  const logs = createLogs(parts);
   return {
     get chainId() {
       return upstreams.genesis.chainId;
@@ -109,13 +92,13 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
       return upstreams.networkId;
     },
     get forks() {
-      return views.forks ?? chainForks(upstreams.genesis.chainId);
+      return chain.forks ?? chainForks(upstreams.genesis.chainId);
     },
     reads: pipeline.reads,
     parsedReads: new ParsedReads(),
     ownHashes,
     committed: new CommittedBlocks(ownHashes),
-    provenBlocks: options.shared.provenBlocks,
+    provenBlocks: shared.provenBlocks,
     nodes: upstreams,
     capabilities: () => upstreams.capabilities(),
     get state() {
@@ -125,15 +108,15 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     get callCache() {
       return state.callCache;
     },
-    heads: createHeads(options),
+    heads: createHeads(upstreams, views, behind),
     logs,
-    filters: createChainFilters(options, logs),
+    filters: createChainFilters(parts, logs),
     get subscriptions() {
-      return options.subscriptions();
+      return chain.subscriptions;
     },
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
-      return views.execution;
+      return chain.execution;
     },
     pendingNumber: config.simulate.pendingNumber,
     sendsToAll: config.writes === "all",

@@ -49,14 +49,10 @@ export interface Shared {
   readonly server: Config["server"];
   readonly usage: Config["usage"];
   readonly bypassHeader: string | undefined;
-  /** Called if a node is suspended because it serves another chain. */
-  onWrongChain(error: Error): void;
 }
 
 const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"], telemetry: Telemetry) =>
   url === undefined ? undefined : new RedisStore({ url, timeoutMs, telemetry });
-
-export type ProcessParts = Omit<Shared, "onWrongChain">;
 
 /** Returns where the usage of days is kept: in Redis, or else in the data folder, or else in memory. */
 export const usageStoreOf = ({ redis, storage, usage }: Pick<Shared, "redis" | "storage" | "usage">): UsageStore =>
@@ -89,7 +85,7 @@ export const createShared = (
   telemetry: Telemetry,
   usages: UsageLedger,
   storage: DataStorage | undefined,
-): ProcessParts => {
+): Shared => {
   const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
   const budget = createMemoryBudget(config, telemetry);

@@ -1,5 +1,6 @@
 import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { Disagreements } from "../cache/disagreements.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import { Audit } from "../state/audit.ts";
 import type { StoredCall } from "../state/calls/storedCall.ts";
@@ -15,7 +16,7 @@ import { StateReads } from "../state/stateReads.ts";
 import type { ValueStore } from "../state/store/valueStore.ts";
 import { ValueLoader } from "../state/valueLoader.ts";
 import { WriteSetWaits } from "../state/writeSetWaits.ts";
-import type { ChainViews } from "./chainViews.ts";
+import type { ChainExecution } from "./chainExecution.ts";
 import { type ChainCallCache, type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 
@@ -30,10 +31,10 @@ export interface FollowedState {
 
 interface StateReadersOptions
   extends FollowedState,
-    Pick<ChainCallCacheOptions, "config" | "upstreams" | "signal" | "telemetry"> {
+    Pick<ChainCallCacheOptions, "config" | "upstreams" | "signal" | "telemetry" | "ownHashes"> {
   readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
   readonly follower: StateFollower;
-  readonly views: Pick<ChainViews, "execution" | "forks">;
+  readonly views: { readonly execution: ChainExecution | undefined; readonly forks: ChainForks | undefined };
   /** The room for answers to calls. 0: none is kept. */
   readonly answerBytes: number;
   /** Prefers other nodes for a time: a value of this one is wrong. */

@@ -1,6 +1,9 @@
-import type { BlockId, Heads } from "../core/heads.ts";
-import type { Hash } from "../ethereum/hex.ts";
+import type { BlockId, FollowedHeads, Heads } from "../core/heads.ts";
+import { formatQuantity, type Hash, isHash } from "../ethereum/hex.ts";
+import { isFields } from "../json/jsonBytes.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { DataStorage } from "../storage/dataStorage.ts";
+import { isDevelopmentNode } from "../telemetry/forwardedReasons.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainKeys } from "./cacheEntry.ts";
 
@@ -104,6 +107,39 @@ export class StoredChain {
     this.#retry = setTimeout(() => void this.#open(), RETRY_MS).unref();
   }
 }
+
+/** A node that refuses the method is no development node. Without any response, nothing is known. */
+const textOfRefusal = (error: unknown): string => {
+  if (error instanceof RpcError && error.code !== CODES.INTERNAL) {
+    return error.message;
+  }
+  throw error;
+};
+
+const hashOfBlock = (block: unknown): Hash | undefined =>
+  isFields(block) && isHash(block.hash) ? block.hash : undefined;
+
+/** Opens the entries of a chain whose heads are known. `isAlways`: those of a development node too. */
+export const openStoredChain = (
+  options: Omit<StoredChainOptions, "isStored" | "hashAt">,
+  heads: FollowedHeads,
+  callNode: (method: string, params: readonly unknown[]) => Promise<unknown>,
+  isAlways: boolean,
+): void => {
+  const stored = new StoredChain({
+    ...options,
+    isStored: async () => isAlways || !isDevelopmentNode(await callNode("web3_clientVersion", []).catch(textOfRefusal)),
+    hashAt: async (number) => {
+      const known = heads.current()?.at(number)?.hash;
+      return known ?? hashOfBlock(await callNode("eth_getBlockByNumber", [formatQuantity(number), false]));
+    },
+  });
+  const current = heads.current();
+  if (current !== undefined) {
+    stored.onHeads(current);
+  }
+  heads.subscribe((change) => stored.onHeads(change.heads));
+};
 
 /** Whether no head since `before` says that the newest final block was replaced. */
 const isKept = (newest: BlockId, before: BlockId | undefined, { finalized, at }: FinalHeads): boolean => {

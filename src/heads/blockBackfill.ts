@@ -31,11 +31,11 @@ export interface BackfillOptions extends Background {
 
 /** Blocks by hash, each of which names its parent. */
 export class KnownAncestors {
-  #blocks: ReadonlyMap<Hash, SealedBlock> = new Map();
-  #newest = -1n;
+  readonly #blocks: ReadonlyMap<Hash, SealedBlock>;
+  readonly #newest: bigint;
 
-  /** Replaces the blocks. These are ascending. */
-  set(blocks: readonly SealedBlock[]): void {
+  /** The blocks are ascending. */
+  constructor(blocks: readonly SealedBlock[]) {
     this.#blocks = new Map(blocks.map((sealed) => [sealed.block.hash, sealed]));
     this.#newest = blocks.at(-1)?.block.number ?? -1n;
   }

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import { timeoutSignal } from "../core/lazySignal.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
@@ -11,7 +12,7 @@ import { BlockBackfill, KnownAncestors } from "./blockBackfill.ts";
 import { RING_HEADERS } from "./blockRing.ts";
 import { CanonicalChain, type Finality } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
-import type { Agree } from "./decideHead.ts";
+import { type Agree, lagWaitMs } from "./decideHead.ts";
 import { FinalityFollower } from "./finalityFollower.ts";
 import { FollowedNode, type HeadPush } from "./followedNode.ts";
 import { HeadAgreement } from "./headAgreement.ts";
@@ -33,10 +34,14 @@ export interface HeadTrackerOptions {
   readonly nodes: readonly UpstreamNode[];
   readonly identity: Pick<ChainIdentity, "verify" | "recheck" | "reset">;
   readonly clock?: Clock;
+  /** Blocks that an earlier process or chain served. They are not read again if the head links to them. */
+  readonly known?: readonly SealedBlock[] | undefined;
 }
 
 /** The first client after an idle time waits for the heads of a fast chain for this time. */
 const CATCH_UP_MS = 2_000;
+/** A chain that is replaced may serve a head that the nodes of the new one never had. */
+const TAKEOVER_MS = 5_000;
 
 /**
  * The heads of one chain, read from all its nodes. Connects the parts that follow a chain: its nodes, their agreement, the canonical
@@ -55,7 +60,7 @@ export class HeadTracker {
   #isNative = false;
   #isReadInFull = () => false;
   readonly #idle: IdleHeads;
-  readonly #known = new KnownAncestors();
+  readonly #known: KnownAncestors;
   readonly #backfill: BlockBackfill;
   readonly #finality: FinalityFollower;
   #refreshing: Promise<Heads> | undefined;
@@ -79,6 +84,7 @@ export class HeadTracker {
       listeners.publish(change);
     });
     this.#options = options;
+    this.#known = new KnownAncestors(options.known ?? []);
     this.#clock = clock;
     this.#signal = signal;
     this.#activity = new HeadActivity(clock, signal);
@@ -187,10 +193,17 @@ export class HeadTracker {
     }).filter((sealed) => sealed !== undefined);
   }
 
-  /** Gives blocks that an earlier process or chain served. They are not read again if the head links to them. */
-  addKnown(blocks: readonly SealedBlock[]): void {
-    this.#known.set(blocks);
-    this.#activity.wake();
+  /** Waits until these heads are as high as those of a tracker of the same chain, so that no client sees `latest` move back. */
+  async catchUpWith(served: HeadTracker, ending: AbortSignal): Promise<void> {
+    // Before, a node that lags has a vote.
+    const timeoutMs = lagWaitMs(served.blockTimeMs) + TAKEOVER_MS;
+    const signal = AbortSignal.any([ending, timeoutSignal(timeoutMs)]);
+    const numberOf = (tracker: HeadTracker): bigint => tracker.current()?.latest.number ?? 0n;
+    while (numberOf(this) < numberOf(served) && !signal.aborted) {
+      // The heads of a fast chain that nobody uses do not move.
+      this.markActive();
+      await this.next(signal).catch(() => undefined);
+    }
   }
 
   /** Calls `listener` with each change. If only safe or finalized changes, `from` and `to` are empty. */

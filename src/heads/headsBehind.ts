@@ -1,3 +1,4 @@
+import type { Context } from "../core/context.ts";
 import type { Heads } from "../core/heads.ts";
 import type { View } from "../core/view.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
@@ -29,6 +30,11 @@ const findHeads = (heads: Heads, confirmations: number): Heads | undefined => {
 /** The views of clients whose keys want blocks with confirmations. The newest one of each number of confirmations is shared by requests. */
 export class HeadsBehind {
   readonly #newest = new Map<number, { readonly of: Heads; readonly view: View | undefined }>();
+
+  /** Returns the view as a client sees it: behind by its confirmations. */
+  seenFrom(view: View, behind: Context["behind"]): View {
+    return behind === undefined ? view : this.view(view.heads, behind.confirmations);
+  }
 
   /** Returns the view of the heads that are `confirmations` blocks behind. Throws RpcError (503) if that block is not known yet. */
   view(heads: Heads, confirmations: number): View {

@@ -5,7 +5,7 @@ import type { PendingChange, View } from "../core/view.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
 import { asBuffer } from "../json/jsonBytes.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
-import { CODES, invalidRequest, RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, invalidRequest, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import type { HeadsBehind } from "./headsBehind.ts";
 import type { HeadTracker } from "./headTracker.ts";
@@ -34,6 +34,9 @@ export interface RequestViewsOptions {
   readonly minViewWaitMs: number;
   readonly metrics: Pick<Metrics, "minViews">;
 }
+
+export const noHead = (chain: string): RpcError =>
+  unavailable(`chain "${chain}": no upstream node has reported a head yet`);
 
 const PENDING = Buffer.from('"pending"');
 

@@ -18,7 +18,7 @@ import type { VerifyThreads } from "../verification/verifyThreads.ts";
 import type { Finality } from "./canonicalChain.ts";
 import { ChainIdentity } from "./chainIdentity.ts";
 import type { Agree } from "./decideHead.ts";
-import { HeadTracker } from "./headTracker.ts";
+import { HeadTracker, type HeadTrackerOptions } from "./headTracker.ts";
 
 export interface UpstreamsOptions extends TransportOptions {
   readonly chainId?: number | undefined;
@@ -35,6 +35,8 @@ export interface UpstreamsOptions extends TransportOptions {
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   /** Checks that always fail on this chain. */
   readonly checksOff?: readonly Check[];
+  /** Blocks that an earlier chain served: see HeadTracker. */
+  readonly known?: HeadTrackerOptions["known"];
   /** Threads that verify. Without them, nothing may be verified. */
   readonly verifyPool?: Pick<VerifyThreads, "check"> | undefined;
 }
@@ -53,7 +55,7 @@ const followNodes = (
   telemetry: Telemetry,
   signal: AbortSignal,
 ) => {
-  const { chain, chainId, onWrongChain, finality = {}, agree, blockTimeMs, hasFeed = false, clock } = options;
+  const { chain, chainId, onWrongChain, finality = {}, agree, blockTimeMs, hasFeed = false, clock, known } = options;
   const identity = new ChainIdentity({
     chain,
     chainId: chainId === undefined ? undefined : BigInt(chainId),
@@ -73,6 +75,7 @@ const followNodes = (
       finality,
       hasFeed,
       identity,
+      known,
       nodes: byPriority(nodes),
       ...(agree !== undefined && { agree }),
       ...(blockTimeMs !== undefined && { blockTimeMs }),

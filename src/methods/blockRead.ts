@@ -21,7 +21,7 @@ import {
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { HIDDEN, isHidden } from "./hiddenBlocks.ts";
-import type { Chain, Method, MethodInput } from "./method.ts";
+import type { Method, MethodChain, MethodInput } from "./method.ts";
 import { type CanonicalJson, parseParams } from "./paramSpec.ts";
 import { atPending, atPendingHash } from "./pendingReads.ts";
 import { hasKnownFields } from "./readTransaction.ts";
@@ -73,7 +73,7 @@ const isLastingCall = ([call = null, , stateOverrides = null, blockOverrides]: r
 
 /** Reads at a block: from known values (StateReads) or results of calls (CallCache), or else from the cache and the nodes. */
 const requestBlock = (
-  chain: Chain,
+  chain: MethodChain,
   context: Context,
   read: BlockReadInput,
   block: ResolvedBlock,

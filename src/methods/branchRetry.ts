@@ -7,7 +7,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { HIDDEN } from "./hiddenBlocks.ts";
-import type { Chain } from "./method.ts";
+import type { MethodChain } from "./method.ts";
 
 const UNAVAILABLE_STATUS = 503;
 
@@ -53,7 +53,7 @@ const isOtherHead = (next: Heads | undefined, { view }: Context): next is Heads 
  * causes and the limits.
  */
 export const retryOnBranchChange = (
-  chain: Pick<Chain, "heads">,
+  chain: Pick<MethodChain, "heads">,
   context: Context,
   send: (context: Context) => Awaitable<RpcResponse>,
   clock: Clock = systemClock,
@@ -86,7 +86,7 @@ const firstResponse = (
 };
 
 interface RetriedRequest {
-  readonly chain: Pick<Chain, "heads">;
+  readonly chain: Pick<MethodChain, "heads">;
   readonly context: Context;
   readonly request: (context: Context) => Awaitable<RpcResponse>;
   readonly clock: Clock;
@@ -121,7 +121,7 @@ const retryFrom = async (
 };
 
 /** Refreshes the heads. Returns the context of the new view, or undefined if the heads have not changed. */
-const refreshedView = async (heads: Chain["heads"], context: Context): Promise<Context | undefined> => {
+const refreshedView = async (heads: MethodChain["heads"], context: Context): Promise<Context | undefined> => {
   const next = await heads.refresh(context).catch(() => undefined);
   return isOtherHead(next, context) ? context.with({ view: { heads: next } }) : undefined;
 };

@@ -3,7 +3,7 @@ import { isNull, parsedResult, type RpcRequest, type RpcResponse } from "../core
 import { type Fields, isFields } from "../json/jsonBytes.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
-import type { Chain, Method } from "./method.ts";
+import type { Method, MethodChain } from "./method.ts";
 import { parseParams } from "./paramSpec.ts";
 
 const name = "eth_config";
@@ -20,7 +20,7 @@ const isCurrent = ({ current, next }: Fields, timestamp: bigint): boolean => {
   return (began === undefined || began <= timestamp) && (begins === undefined || timestamp < begins);
 };
 
-const readConfig = async (chain: Chain, context: Context): Promise<RpcResponse> => {
+const readConfig = async (chain: MethodChain, context: Context): Promise<RpcResponse> => {
   const { timestamp } = context.view.heads.latest;
   const canonicalParams = JSON.stringify([name, String(timestamp / RECHECK_SECONDS)]);
   const request: RpcRequest = { ...createCall(name, []), retention: "constant", canonicalParams };

@@ -10,7 +10,7 @@ import { createCall } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { blockNumberOrTag, resolveBlock } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
-import type { Chain, Method } from "./method.ts";
+import type { Method, MethodChain } from "./method.ts";
 import { arrayOf, optional, parseParams, readCount, readNumber, required } from "./paramSpec.ts";
 
 const name = "eth_feeHistory";
@@ -34,7 +34,7 @@ const endsBelow = (body: Uint8Array, newest: bigint): boolean => {
 };
 
 /** Returns the context after a refresh of the heads. Throws geth's error if the block is still above them. */
-const refreshed = async (chain: Chain, context: Context, newestBlock: BlockParameter): Promise<Context> => {
+const refreshed = async (chain: MethodChain, context: Context, newestBlock: BlockParameter): Promise<Context> => {
   const heads = await chain.heads.refresh(context);
   const block = resolveBlock(newestBlock, heads);
   if (block.kind === "aboveHead") {

@@ -8,7 +8,7 @@ import { type LogFilter, type LogQuery, matchesLog } from "../ethereum/logFilter
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { admitsLogs } from "../logs/completeness.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
-import type { Chain, Method, MethodInput } from "./method.ts";
+import type { Method, MethodChain, MethodInput } from "./method.ts";
 import { nodePendingLogs } from "./nodePendingLogs.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
 import { viewResponse, withPendingMode } from "./pendingReads.ts";
@@ -116,7 +116,7 @@ const countLookups = ({ addresses, topics }: LogFilter, { from, to }: BlockRange
   (1 + addresses.length + topics.reduce((sum, { length }) => sum + length, 0)) * Number(to - from + 1n);
 
 interface SealedLogs {
-  readonly chain: Pick<Chain, "ownHashes">;
+  readonly chain: Pick<MethodChain, "ownHashes">;
   readonly filter: LogFilter;
   readonly range: BlockRange;
   readonly heads: Heads;
@@ -154,14 +154,18 @@ interface ResolvedRange {
 }
 
 /** Resolves the requested blocks. After a start, the headers of the newest ones are read first: they verify the logs. */
-const resolve = async (chain: Chain, range: Range, context: Context): Promise<ResolvedRange> => {
+const resolve = async (chain: MethodChain, range: Range, context: Context): Promise<ResolvedRange> => {
   const { resolved, at } = await resolveInView(chain, range, context);
   const view = resolved.sealed && (await chain.heads.reach(resolved.sealed, context));
   return view === undefined ? { resolved, at } : resolveInView(chain, range, context.with({ view }));
 };
 
 /** Resolves the blocks in one view: the request's, or a refreshed one if a bound is above the request's view. */
-const resolveInView = async (chain: Chain, { fromBlock, toBlock }: Range, context: Context): Promise<ResolvedRange> => {
+const resolveInView = async (
+  chain: MethodChain,
+  { fromBlock, toBlock }: Range,
+  context: Context,
+): Promise<ResolvedRange> => {
   const { heads, pending } = context.view;
   const { maxBlocks } = chain.logLimits;
   const inView = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;

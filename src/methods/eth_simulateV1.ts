@@ -15,7 +15,7 @@ import { requestAtBlock } from "./blockRead.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { held, pendingCallBase, pendingSimulationBase, sealedExecutionBase } from "./executions.ts";
-import type { Chain, Method, MethodInput } from "./method.ts";
+import type { Method, MethodChain, MethodInput } from "./method.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 import { withPendingMode } from "./pendingReads.ts";
 
@@ -104,7 +104,7 @@ interface Base {
 /** Returns undefined if a node must answer. */
 const baseOf = async (
   { chain, call, context }: MethodInput,
-  execution: NonNullable<Chain["execution"]>,
+  execution: NonNullable<MethodChain["execution"]>,
 ): Promise<Base | undefined> => {
   const paramsText = paramsTextOf(call);
   const payload = elementAt(paramsText, 0);
@@ -153,7 +153,7 @@ const baseOf = async (
 /** Simulates on a pending block by the hash under which it was shown, as on a sealed block. */
 const atShownBlock = (
   { context }: Pick<MethodInput, "context">,
-  execution: NonNullable<Chain["execution"]>,
+  execution: NonNullable<MethodChain["execution"]>,
   shown: PendingView,
   hint: PrefetchHint | undefined,
 ): Base | undefined => {

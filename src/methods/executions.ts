@@ -15,9 +15,9 @@ import type { ExecutionBase, Simulator } from "../simulation/simulator.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { headerNotFound } from "./blockParams.ts";
 import type { PendingRead } from "./blockReadSpec.ts";
-import type { Chain, MethodInput } from "./method.ts";
+import type { MethodChain, MethodInput } from "./method.ts";
 
-type ChainExecution = NonNullable<Chain["execution"]>;
+type Execution = NonNullable<MethodChain["execution"]>;
 type StateAt = (block: BlockId, hint: PrefetchHint | undefined) => StateSource;
 
 /** A block by number or by hash. A hash alone may be on any branch. */
@@ -52,14 +52,14 @@ const readHeader = async ({ chain, context }: Input, block: BlockReference): Pro
 
 /** Returns the function that creates the state of one request. Its reads are charged to the client. */
 const stateAtOf =
-  ({ context }: Pick<Input, "context">, execution: ChainExecution): StateAt =>
+  ({ context }: Pick<Input, "context">, execution: Execution): StateAt =>
   (block, hint) =>
     execution.stateAt(block, hint, context);
 
 /** Returns the base of an execution on the state after a sealed block. */
 export const sealedExecutionBase = async (
   input: Input,
-  execution: ChainExecution,
+  execution: Execution,
   block: BlockReference,
   hint: PrefetchHint | undefined,
 ): Promise<ExecutionBase> => {
@@ -95,7 +95,7 @@ interface PendingTop {
  */
 export const pendingCallBase = (
   input: Pick<Input, "context">,
-  execution: ChainExecution,
+  execution: Execution,
   { pending, newest }: PendingTop,
   hint: PrefetchHint | undefined,
 ): ExecutionBase => ({
@@ -109,7 +109,7 @@ export const pendingCallBase = (
  */
 export const pendingSimulationBase = async (
   input: Input,
-  execution: ChainExecution,
+  execution: Execution,
   { pending, newest }: PendingTop,
   hint: PrefetchHint | undefined,
 ): Promise<ExecutionBase> => {

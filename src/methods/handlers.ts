@@ -2,7 +2,7 @@ import type { Context } from "../core/context.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type Chain, forwarded, type MethodInput, type Prove } from "./method.ts";
+import { forwarded, type MethodChain, type MethodInput, type Prove } from "./method.ts";
 import { createProver, type NotProvenReason } from "./prove.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
@@ -55,7 +55,7 @@ export interface Handlers {
  * `allowed` has their namespace or name. A client that requires proven answers gets no others; `onNotProven` counts them.
  */
 export const createHandlers = (
-  chain: Chain,
+  chain: MethodChain,
   allowed: readonly string[],
   onNotProven: (reason: NotProvenReason) => void,
 ): Handlers => {

@@ -24,7 +24,7 @@ import type { ParsedReads } from "./parsedReads.ts";
 import type { ProvenBlocks } from "./provenBlocks.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
-export interface Chain {
+export interface MethodChain {
   /** From the configuration, or from the first node that responded. */
   readonly chainId: bigint;
   /** What the nodes return for net_version. Undefined until one has returned it. */
@@ -87,7 +87,7 @@ export interface Chain {
 
 /** One call, with everything that a method may use. */
 export interface MethodInput {
-  readonly chain: Chain;
+  readonly chain: MethodChain;
   readonly call: Call;
   readonly context: Context;
 }

@@ -32,7 +32,7 @@ import { isInRing, READ_BLOCK, resolveBlock } from "./blockParams.ts";
 import { lowerHash } from "./committedBlocks.ts";
 import { held } from "./executions.ts";
 import type { JsonItems } from "./jsonItems.ts";
-import type { BlockAnswer, Chain, Prove } from "./method.ts";
+import type { BlockAnswer, MethodChain, Prove } from "./method.ts";
 import { type CanonicalJson, parseParams, readAddress, readAny, readSlot, required } from "./paramSpec.ts";
 import { matchesLogText } from "./provenLogText.ts";
 import type { ProvenPart } from "./provenParts.ts";
@@ -66,7 +66,7 @@ type Run = (call: Call, context: Context) => Awaitable<RpcResponse>;
 
 /** One call whose answer must be proven. */
 interface ProvenCall {
-  readonly chain: Pick<Chain, "committed" | "logLimits" | "nodes" | "state" | "provenBlocks">;
+  readonly chain: Pick<MethodChain, "committed" | "logLimits" | "nodes" | "state" | "provenBlocks">;
   readonly call: Call;
   /** Its view has no pending blocks. */
   readonly context: Context;
@@ -75,7 +75,7 @@ interface ProvenCall {
 }
 
 /** What decides whether a block needs no proof. */
-type AnchoredCall = Pick<ProvenCall, "call" | "context"> & { readonly chain: Pick<Chain, "committed"> };
+type AnchoredCall = Pick<ProvenCall, "call" | "context"> & { readonly chain: Pick<MethodChain, "committed"> };
 
 /** What no header can prove, and is no answer about the chain: its id, writes with the wait for a receipt, ends of subscriptions. */
 const EXEMPT = /^(?:eth_chainId$|eth_unsubscribe$|net_version$|eth_send|web3_)/;
@@ -155,10 +155,10 @@ const isOutside = ({ number, hash }: BlockId, { latest, at }: Heads): boolean =>
 
 /** Proves calls of one chain in an agreed head. */
 class Prover {
-  readonly #chain: Chain;
+  readonly #chain: MethodChain;
   readonly #run: Run;
 
-  constructor(chain: Chain, run: Run) {
+  constructor(chain: MethodChain, run: Run) {
     this.#chain = chain;
     this.#run = run;
   }
@@ -226,7 +226,7 @@ class Prover {
  * Creates the function that returns only answers that are proven on an agreed head, and throws an error with the reason instead of any
  * other. `latest` is the newest agreed block.
  */
-export const createProver = (chain: Chain, run: Run, onNotProven: (reason: NotProvenReason) => void) => {
+export const createProver = (chain: MethodChain, run: Run, onNotProven: (reason: NotProvenReason) => void) => {
   const prover = new Prover(chain, run);
   return (call: Call, prove: Prove, context: Context): Awaitable<RpcResponse> =>
     EXEMPT.test(call.method)

@@ -4,7 +4,7 @@ import { type ChainForks, hasLagoon } from "../ethereum/rules.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import { isFields } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import type { Chain } from "./method.ts";
+import type { MethodChain } from "./method.ts";
 
 const isUnsendable = (type: number, forks: ChainForks): boolean =>
   (type === DEPOSIT_TYPE && forks.op !== undefined) || (type === POST_EXEC_TYPE && hasLagoon(forks));
@@ -19,7 +19,7 @@ export const rawTransactionsOf = (parameter: unknown): readonly unknown[] => {
  * Throws for a raw transaction that only the chain itself may create: a deposit, or a post-exec transaction. No node gets it.
  * Sources: https://specs.optimism.io/protocol/deposits.html, https://specs.optimism.io/protocol/lagoon/post-exec.html
  */
-export const requireSendable = ({ forks }: Pick<Chain, "forks">, raw: unknown): void => {
+export const requireSendable = ({ forks }: Pick<MethodChain, "forks">, raw: unknown): void => {
   const type = isData(raw) ? Number(raw.slice(0, 4)) : Number.NaN;
   if (forks !== undefined && isUnsendable(type, forks)) {
     // The text of geth.

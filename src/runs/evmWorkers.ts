@@ -14,6 +14,12 @@ const MAX_WAIT_RUNS = 2;
 /** A thread aborts a run this long before the deadline. */
 const ABORT_AHEAD_MS = 20;
 
+/** All chains share the threads, so that many chains on a machine with many cores do not fill its memory. */
+const MAX_DEFAULT_WORKERS = 4;
+
+/** The default of `simulate.workers`. */
+export const defaultWorkers = (cores: number): number => Math.min(MAX_DEFAULT_WORKERS, Math.max(1, cores - 1));
+
 export interface EvmWorkersOptions extends EvmThreadsOptions {
   /** The most runs at once. */
   readonly size: number;

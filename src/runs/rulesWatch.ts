@@ -91,6 +91,26 @@ export const resolveForks = async (
   return shown && { forks: { ...opForksUpTo(chainId, shown), isShown: true }, hasTimes: false };
 };
 
+/** Follows the rules of a chain. Resolves after the first read of a node's rules, with undefined if the rules are unknown. */
+export const watchRules = async (
+  option: ForksOption,
+  chainId: bigint,
+  options: Omit<RulesWatchOptions, "forks" | "hasTimes">,
+): Promise<RulesWatch | undefined> => {
+  const { chain, callNode, forksFile, forwarded, telemetry } = options;
+  const resolved = await resolveForks(option, chainId, callNode, forksFile).catch((err: unknown) => {
+    telemetry.log.warn({ err, chain }, "the chain's rules could not be read: nothing is executed here");
+    return undefined;
+  });
+  if (resolved === undefined) {
+    forwarded.set("rulesUnknown", option !== "none");
+    return undefined;
+  }
+  const rules = new RulesWatch({ ...options, ...resolved, forksFile: option === "auto" ? forksFile : undefined });
+  await rules.start();
+  return rules;
+};
+
 const CHECK_MS = 10 * 60_000;
 const WATCH_MS = 2_000;
 

@@ -193,8 +193,7 @@ test("blocks that an earlier process served are not read again", async (t) => {
   assert.equal(sealed.length, 256);
   const oldest = sealed[0]?.block.number;
   before.chain.mine(3);
-  const after = await trackHeads(t, { chain: before.chain });
-  after.heads.addKnown(sealed);
+  const after = await trackHeads(t, { chain: before.chain, known: sealed });
   await mineFor(after, 1_000, 60_000, () => after.heads.markActive());
   assert.ok((after.heads.current()?.oldest ?? 2_000n) <= (oldest ?? 0n));
   assert.equal(after.heads.current()?.header(1_900n)?.stateRoot, before.chain.blocks[1_900]?.json.stateRoot);
@@ -207,8 +206,7 @@ test("blocks of another branch than the head's are not taken over", async (t) =>
   await mineFor(before, 10_000, 60_000, () => before.heads.markActive());
   const { sealed } = before.heads;
   before.chain.reorg(10, 12);
-  const after = await trackHeads(t, { chain: before.chain });
-  after.heads.addKnown(sealed);
+  const after = await trackHeads(t, { chain: before.chain, known: sealed });
   await mineFor(after, 10_000, 60_000, () => after.heads.markActive());
   const heads = after.heads.current();
   for (const { block } of sealed) {

@@ -4,7 +4,7 @@ import type { HeadChange } from "../../src/core/heads.ts";
 import type { Finality } from "../../src/heads/canonicalChain.ts";
 import { ChainIdentity } from "../../src/heads/chainIdentity.ts";
 import type { Agree } from "../../src/heads/decideHead.ts";
-import { HeadTracker } from "../../src/heads/headTracker.ts";
+import { HeadTracker, type HeadTrackerOptions } from "../../src/heads/headTracker.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakes/fakeChain.ts";
 import { createFakeClock } from "../support/fakes/fakeClock.ts";
@@ -23,6 +23,7 @@ export interface Setup extends FakeChainOptions {
   readonly firstChain?: FakeChain;
   /** Changes the nodes after they are identified, and before they are first read. */
   readonly alter?: (nodes: readonly ChainNode[], chain: FakeChain) => void;
+  readonly known?: HeadTrackerOptions["known"];
 }
 
 export const trackHeads = async (
@@ -35,6 +36,7 @@ export const trackHeads = async (
     origins = [],
     firstChain,
     alter,
+    known,
     ...options
   }: Setup = {},
 ) => {
@@ -52,7 +54,7 @@ export const trackHeads = async (
     onIdentified: () => undefined,
   });
   const heads = new HeadTracker(
-    { chain: "test", finality, clock, identity, nodes: all, agree, hasFeed },
+    { chain: "test", finality, clock, identity, nodes: all, agree, hasFeed, known },
     telemetry,
     signal,
   );

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parsedResult } from "../../src/core/rpcSource.ts";
 import type { PendingMode, PendingView } from "../../src/core/view.ts";
-import type { Chain } from "../../src/methods/method.ts";
+import type { MethodChain } from "../../src/methods/method.ts";
 import { createResponse } from "../support/builders/request.ts";
 import { a, callMethod, createMethodChain, heads } from "./requestOf.ts";
 
@@ -11,7 +11,7 @@ const HASH = `0x${"cc".repeat(32)}`;
 const known = createResponse('"0x5"', { status: { hit: "state" }, block: base, grade: "proven" });
 
 /** A chain whose known values are all proven at the newest sealed block. */
-const chain: Chain = {
+const chain: MethodChain = {
   ...createMethodChain({ reads: { request: () => assert.fail("no node is asked") } }),
   state: {
     request: () => known,

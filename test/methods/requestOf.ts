@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import type { View } from "../../src/core/view.ts";
 import { createCall, paramsTextOf } from "../../src/jsonrpc/call.ts";
-import type { Chain } from "../../src/methods/method.ts";
+import type { MethodChain } from "../../src/methods/method.ts";
 import { ParsedReads } from "../../src/methods/parsedReads.ts";
 import { table } from "../../src/methods/table.ts";
 import { LocalFilters } from "../../src/subscriptions/localFilters.ts";
@@ -20,16 +20,20 @@ export const heads = createHeads({ latest: 100n, finalized: 50n, oldest: 40n });
 
 export const context = createContext({ heads });
 
-const NO_LOGS: Chain["logs"] = { request: async () => ({ body: Buffer.from("[]"), status: {} }) };
+const NO_LOGS: MethodChain["logs"] = { request: async () => ({ body: Buffer.from("[]"), status: {} }) };
 
-interface MethodChain {
-  readonly reads: Chain["nodes"];
-  readonly logs?: Chain["logs"];
-  readonly refresh?: Chain["heads"]["refresh"];
+interface MethodChainParts {
+  readonly reads: MethodChain["nodes"];
+  readonly logs?: MethodChain["logs"];
+  readonly refresh?: MethodChain["heads"]["refresh"];
 }
 
 /** Creates the chain of a method call. All requests except those of logs go to `reads`. */
-export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () => heads }: MethodChain): Chain => ({
+export const createMethodChain = ({
+  reads,
+  logs = NO_LOGS,
+  refresh = async () => heads,
+}: MethodChainParts): MethodChain => ({
   chainId: 901n,
   networkId: "901",
   forks: undefined,
@@ -65,7 +69,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
 
 /** Calls a method of the table. */
 export const callMethod = async (
-  chain: Chain,
+  chain: MethodChain,
   name: string,
   params: readonly unknown[],
   view: View = context.view,

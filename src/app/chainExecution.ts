@@ -1,0 +1,193 @@
+import { availableParallelism } from "node:os";
+import { createAgreedFetch } from "../cache/agreedFetch.ts";
+import { Disagreements } from "../cache/disagreements.ts";
+import { type StateReadContext, spendUnits } from "../core/context.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateSource } from "../core/stateReader.ts";
+import { nativeContracts } from "../ethereum/chainForks.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
+import type { ModuleKind } from "../evm/fast/fastModule.ts";
+import type { SenderCache } from "../evm/senders/senderCache.ts";
+import { FairGate } from "../limits/fairGate.ts";
+import { ownerOf } from "../limits/fairQueue.ts";
+import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
+import { ExecutorClient } from "../pending/executorClient.ts";
+import type { Executor } from "../pending/flashblockJob.ts";
+import { defaultWorkers, EvmWorkers } from "../runs/evmWorkers.ts";
+import type { RulesWatch } from "../runs/rulesWatch.ts";
+import { SenderRecovery } from "../runs/senderRecovery.ts";
+import { createSimulator, createStateReadLimit, type Simulator } from "../simulation/simulator.ts";
+import type { ExecutionReads } from "../state/executionReads.ts";
+import type { PrefetchHint } from "../state/fetch/prefetch.ts";
+import { StateFetcher } from "../state/fetch/stateFetcher.ts";
+import { StateOfNodes } from "../state/fetch/stateOfNodes.ts";
+import type { ValueStore } from "../state/store/valueStore.ts";
+import type { UsageLedger } from "../telemetry/usageLedger.ts";
+import type { ChainParts } from "./chainParts.ts";
+import { workerEntry } from "./workerEntry.ts";
+
+const FETCH_TIMEOUT_MS = 5_000;
+/** Parts of state reads at once. Each is up to 100 calls to a node. Clients take turns. */
+const MAX_STATE_READS = 16;
+
+/** What an execution reads of its chain. */
+interface ExecutedChain {
+  readonly rules: Pick<RulesWatch, "forks">;
+  readonly senders: SenderCache;
+  readonly state: {
+    /** Undefined if state is not followed. */
+    readonly executionReads: ExecutionReads | undefined;
+    readonly store: ValueStore;
+  };
+}
+
+const createState = (
+  { config, shared: { telemetry }, upstreams, pipeline, unitsOf }: ChainParts,
+  { state }: ExecutedChain,
+): StateOfNodes => {
+  const { heads } = upstreams;
+  const { stateStore, stated } = pipeline;
+  const agreed = createAgreedFetch({
+    ...{ nodes: upstreams.nodes, agree: config.reads.agree, timeoutMs: FETCH_TIMEOUT_MS },
+    fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
+    disagreements: new Disagreements(config.name, telemetry),
+  });
+  return new StateOfNodes({
+    fetcher: new StateFetcher(agreed, unitsOf),
+    finalStore: ({ number }) => (number <= (heads.current()?.finalized?.number ?? -1n) ? stateStore : undefined),
+    beginFetch: (block) => state.executionReads?.beginFetch(block),
+    store: () => state.store,
+    hashOf: (number) => heads.current()?.at(number)?.hash,
+    epoch: () => stated.epoch(Date.now()),
+  });
+};
+
+const moduleOf = ({ op }: ChainForks): ModuleKind => (op === undefined ? "ethereum" : "optimism");
+
+const createSimulationWorkers = (
+  { config: { name: chain, simulate }, shared: { evmThreads, telemetry } }: ChainParts,
+  { forks }: ExecutedChain["rules"],
+): EvmWorkers => {
+  const { metrics } = telemetry;
+  const size = simulate.workers ?? defaultWorkers(availableParallelism());
+  metrics.workersMax.set({ chain }, size);
+  return new EvmWorkers({
+    entry: workerEntry("simulation"),
+    threads: evmThreads,
+    chain,
+    engine: simulate.engine,
+    module: moduleOf(forks),
+    size,
+    onDeadline: () => metrics.deadlineHits.inc({ chain }),
+  });
+};
+
+const createChainSimulator = (
+  { config: { name: chain, simulate }, shared: { budget, telemetry }, upstreams: { heads } }: ChainParts,
+  rules: ExecutedChain["rules"],
+  workers: EvmWorkers,
+): Simulator => {
+  const { metrics } = telemetry;
+  const { profile, errorShape, maxBlocks, maxCalls, maxResponseBytes, timeoutMs, gasCap } = simulate;
+  return createSimulator({
+    workers,
+    forks: () => rules.forks,
+    nativesAt: nativesOf(rules),
+    ...{ profile, errorShape, maxBlocks, maxCalls, maxResponseBytes, timeoutMs },
+    gasCap: BigInt(gasCap),
+    memory: budget,
+    blockTimeMs: () => heads.blockTimeMs,
+    onRun: (kind, { outcome, rounds, seconds }) => {
+      metrics.simulateRuns.inc({ chain, kind, outcome });
+      metrics.simulateSeconds.observe({ chain, kind }, seconds);
+      if (rounds !== undefined) {
+        metrics.simulateRounds.observe({ chain }, rounds);
+      }
+    },
+  });
+};
+
+const nativesOf =
+  (rules: ExecutedChain["rules"]) =>
+  (timestamp: bigint): ReturnType<typeof nativeContracts> =>
+    nativeContracts(rules.forks.chainId, timestamp);
+
+const createFeedExecutor = (
+  { config: { name: chain, simulate }, shared }: ChainParts,
+  { rules, senders }: ExecutedChain,
+  state: StateOfNodes,
+  workers: EvmWorkers,
+): Executor => {
+  const { log, metrics } = shared.telemetry;
+  return new ExecutorClient({
+    entry: workerEntry("pending"),
+    engine: simulate.engine,
+    forks: () => rules.forks,
+    senders: new SenderRecovery({ cache: senders, workers }),
+    // The feed has the newest blocks.
+    nativeContracts: nativesOf(rules)(BigInt(Math.floor(Date.now() / 1_000))),
+    stateAt: (block, hint) => state.at(block, hint),
+    onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
+    onRetry: ({ number, index }, cause) => {
+      metrics.pendingMismatches.inc({ chain, what: "unreadable" });
+      log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
+    },
+  });
+};
+
+/** The execution of one chain: its state from nodes, its worker threads, its simulator. */
+export class ChainExecution {
+  readonly simulator: Simulator;
+  /** Creates the executor of the feed's transactions. Its thread starts with the first call. */
+  readonly executor: () => Executor;
+  readonly #parts: ChainParts;
+  readonly #chain: ExecutedChain;
+  readonly #state: StateOfNodes;
+  readonly #workers: EvmWorkers;
+  readonly #turns = new FairGate({ max: MAX_STATE_READS, overloaded: "too many state reads are waiting" });
+  readonly #measure: () => void;
+  readonly #spend: ReturnType<UsageLedger["spending"]>;
+
+  constructor(parts: ChainParts, chain: ExecutedChain) {
+    const { config, shared } = parts;
+    const { beforeScrape, workersBusy } = shared.telemetry.metrics;
+    const state = createState(parts, chain);
+    const workers = createSimulationWorkers(parts, chain.rules);
+    this.#parts = parts;
+    this.#chain = chain;
+    this.#state = state;
+    this.#workers = workers;
+    this.#spend = shared.usages.spending(config.name);
+    this.#measure = () => workersBusy.set({ chain: config.name }, workers.busy);
+    beforeScrape.add(this.#measure);
+    this.simulator = createChainSimulator(parts, chain.rules, workers);
+    this.executor = () => createFeedExecutor(parts, chain, state, workers);
+  }
+
+  stateAt(block: BlockId, hint: PrefetchHint | undefined, context: StateReadContext): StateSource {
+    const { name: chain, simulate, reads } = this.#parts.config;
+    const { metrics } = this.#parts.shared.telemetry;
+    const { caller, bypassCache, noCache } = context;
+    const known = this.#chain.state.executionReads;
+    return this.#state.at(block, hint, {
+      onRead: createStateReadLimit({
+        maxStateReads: simulate.maxStateReads,
+        context,
+        onExceeded: () => metrics.stateReadLimitHits.inc({ chain }),
+      }),
+      // With two origins, each reads all values.
+      onSpent: (units) => {
+        const ofAll = units * reads.agree;
+        spendUnits(context, ofAll);
+        this.#spend(caller, ofAll);
+      },
+      known: bypassCache || noCache === true ? undefined : known?.begin(block, caller.clientId),
+      takeTurn: (task) => this.#turns.run(ownerOf(caller), task),
+    });
+  }
+
+  close(): Promise<void> {
+    this.#parts.shared.telemetry.metrics.beforeScrape.delete(this.#measure);
+    return this.#workers.close();
+  }
+}
