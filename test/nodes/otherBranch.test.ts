@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Upstreams } from "../../src/heads/upstreams.ts";
 import type { Context } from "../../src/core/context.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import { Upstreams } from "../../src/heads/upstreams.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { silent } from "../support/builders/silent.ts";
