@@ -21,6 +21,7 @@ import { noExecutor } from "../pending/flashblockJob.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { type RulesWatch, watchRules } from "../runs/rulesWatch.ts";
+import { ChainState } from "../state/chainState.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { ChainTelemetry } from "../telemetry/chainTelemetry.ts";
 import { ForwardedReasons } from "../telemetry/forwardedReasons.ts";
@@ -29,7 +30,6 @@ import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
 import { ChainExecution } from "./chainExecution.ts";
 import type { ChainParts } from "./chainParts.ts";
-import { ChainState } from "./chainState.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
 import { createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
 import { createMethodChain } from "./methodChain.ts";
@@ -160,6 +160,11 @@ export class Chain {
 
   get findExecuted(): ChainViews["findExecuted"] {
     return this.views.findExecuted;
+  }
+
+  /** Executes the feed's messages again, on no value that is known now. */
+  forgetExecuted(): void {
+    this.views.forget();
   }
 
   /** The chain has its genesis and a first head, and its rules were read. */

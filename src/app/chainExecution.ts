@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { Disagreements } from "../cache/disagreements.ts";
 import { type StateReadContext, spendUnits } from "../core/context.ts";
-import type { BlockId } from "../core/heads.ts";
+import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/chainForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
@@ -16,7 +16,9 @@ import type { Executor } from "../pending/flashblockJob.ts";
 import { defaultWorkers, EvmWorkers } from "../runs/evmWorkers.ts";
 import type { RulesWatch } from "../runs/rulesWatch.ts";
 import { SenderRecovery } from "../runs/senderRecovery.ts";
+import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import { createSimulator, createStateReadLimit, type Simulator } from "../simulation/simulator.ts";
+import type { CallOutcome, CallRun } from "../state/calls/callRun.ts";
 import type { ExecutionReads } from "../state/executionReads.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
@@ -162,6 +164,14 @@ export class ChainExecution {
     beforeScrape.add(this.#measure);
     this.simulator = createChainSimulator(parts, chain.rules, workers);
     this.executor = () => createFeedExecutor(parts, chain, state, workers);
+  }
+
+  /** Executes a call on the block of a header, and returns what it read. */
+  runCall(call: Omit<CallRun, "block">, header: HeaderFields, signal: AbortSignal): Promise<CallOutcome> {
+    const { method, source, paramsText, gasCap } = call;
+    const kind = method === "eth_call" ? "repeatedCall" : "estimateGas";
+    const base = { block: parseBaseBlock(header), source };
+    return this.simulator.trace({ kind, paramsText, gasCap, signal, base });
   }
 
   stateAt(block: BlockId, hint: PrefetchHint | undefined, context: StateReadContext): StateSource {

@@ -10,13 +10,13 @@ import { secondOrigin } from "../cache/secondOrigin.ts";
 import { StatedValues } from "../cache/statedValues.ts";
 import { forgetStateRead, type StateReadAt, StateStore, TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
-import { ownContext } from "../core/context.ts";
-import type { Heads } from "../core/heads.ts";
+import { type CallScope, ownContext } from "../core/context.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
 import { type MemoryBudget, withinBudget } from "../limits/memoryBudget.ts";
-import { prefetchRequests, receiptsOf } from "../methods/ownBlockReads.ts";
+import { fullBlockRequest, prefetchRequests, receiptsOf } from "../methods/ownBlockReads.ts";
 import { coalesced } from "../nodes/coalesced.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
@@ -34,6 +34,8 @@ export interface ReadPipeline {
   readonly reads: RpcSource;
   /** The same for reads of forebay itself: they do not cause a prefetch. */
   readonly ownReads: RpcSource;
+  /** Reads a whole block through the cache, because clients ask for new blocks too. */
+  readonly readBlock: (block: BlockId, scope: CallScope) => Promise<Uint8Array>;
   /** Removes a node's response that may be wrong. */
   forget(read: StateReadAt, current: Heads): void;
   /** For callers that validate cached entries themselves. */
@@ -60,6 +62,20 @@ const valuesIn = (store: EntryStore, keys: ChainKeys): SharedValues => ({
   set: async (key, body, seconds) =>
     store.set(keys.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
 });
+
+const createReadBlock =
+  ({ heads }: Upstreams, reads: RpcSource): ReadPipeline["readBlock"] =>
+  async (block, scope) => {
+    const current = heads.current();
+    if (current === undefined) {
+      throw new Error("no head is known");
+    }
+    const { body } = await reads.request(fullBlockRequest(block), ownContext("forebay", { heads: current }, scope));
+    if (!(body instanceof Uint8Array)) {
+      throw new Error(`block ${block.hash} is a stream`);
+    }
+    return body;
+  };
 
 /** Creates the path of a read: see the picture of a request in docs/architecture.md. */
 export const createReadPipeline = (
@@ -105,6 +121,7 @@ export const createReadPipeline = (
   return {
     reads,
     ownReads: source,
+    readBlock: createReadBlock(upstreams, source),
     forget: (read, current) => forgetStateRead(cacheOptions, read, current),
     store: new TieredStore(cacheOptions),
     stateStore: new StateStore(cacheOptions, stated),

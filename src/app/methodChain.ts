@@ -8,13 +8,13 @@ import type { MethodChain } from "../methods/method.ts";
 import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/ownBlockReads.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
 import type { ChainViews } from "../pending/chainViews.ts";
+import type { ChainState } from "../state/chainState.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { PolledFilters } from "../subscriptions/polledFilters.ts";
 import { SharedFilters } from "../subscriptions/sharedFilters.ts";
 import { LogVerifier } from "../verification/logVerifier.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainParts } from "./chainParts.ts";
-import type { ChainState } from "./chainState.ts";
 
 /** The chain whose methods these are. Some of its parts exist only once it is known. */
 interface ServedChain {

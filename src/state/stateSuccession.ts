@@ -1,17 +1,16 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import type { RowsOwner } from "../state/rows/stateRows.ts";
-import type { WriteSetSourcesOptions } from "./createWriteSetSources.ts";
+import type { RowsOwner } from "./rows/stateRows.ts";
+import type { StateChain, StateParts } from "./stateParts.ts";
 
 /** A chain that replaces another one waits for the blocks of its known state for this time. */
 const LINK_MS = 2_000;
 
-interface Followed extends Pick<WriteSetSourcesOptions, "config" | "upstreams" | "signal"> {
-  readonly views: Pick<WriteSetSourcesOptions["views"], "forks">;
+interface Followed extends Pick<StateParts, "config" | "upstreams" | "signal"> {
+  readonly views: Pick<StateChain, "forks">;
 }
 
 /** A header with unknown fields ends the known rules. The newer chain may not have seen the first of them. */
@@ -26,7 +25,7 @@ export const mayGoOn = (before: Followed, next: Followed): boolean =>
   haveAllNodes(before.config, next.config);
 
 /** Whether the next configuration has all nodes. Nobody knows which values are of a node that is gone, or has another URL. */
-const haveAllNodes = (before: ChainConfig, next: ChainConfig): boolean => {
+const haveAllNodes = (before: StateParts["config"], next: StateParts["config"]): boolean => {
   const urls = new Map(next.nodes.map((node, index) => [nodeName(node, index), node.url]));
   return before.nodes.every((node, index) => urls.get(nodeName(node, index)) === node.url);
 };

@@ -1,42 +1,27 @@
-import { LeasedValues } from "../cache/leasedValues.ts";
-import type { ChainConfig } from "../config/schema.ts";
-import { type CallScope, ownContext } from "../core/context.ts";
-import { type BlockId, type HeaderFields, isCanonicalIn } from "../core/heads.ts";
-import type { Address } from "../ethereum/hex.ts";
-import { areRulesKnown, type BlobSchedule, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
-import type { Upstreams } from "../heads/upstreams.ts";
-import { fullBlockRequest } from "../methods/ownBlockReads.ts";
-import { rankNodes } from "../nodes/nodeSelection.ts";
-import type { StateCost } from "../state/cost.ts";
-import { AccessListSource } from "../state/sources/accessListSource.ts";
-import { ExecutedSource, type FindExecuted } from "../state/sources/executedSource.ts";
-import { SharedSource } from "../state/sources/sharedSource.ts";
-import type { SourceGuard } from "../state/sources/sourceGuard.ts";
-import type { SourceNodes } from "../state/sources/sourceNodes.ts";
-import { TraceSource } from "../state/sources/traceSource.ts";
-import { WitnessedSource } from "../state/sources/witnessedSource.ts";
-import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
-import { selectWriteSetSources, type WriteSetSource } from "../state/writeSet.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { ReadPipeline } from "./createReadPipeline.ts";
+import { LeasedValues } from "../../cache/leasedValues.ts";
+import { type BlockId, type HeaderFields, isCanonicalIn } from "../../core/heads.ts";
+import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../../ethereum/rules.ts";
+import type { Upstreams } from "../../heads/upstreams.ts";
+import { rankNodes } from "../../nodes/nodeSelection.ts";
+import type { Telemetry } from "../../telemetry/telemetry.ts";
+import type { StateCost } from "../cost.ts";
+import type { StateChain, StateParts } from "../stateParts.ts";
+import { selectWriteSetSources, type WriteSetSource } from "../writeSet.ts";
+import { AccessListSource } from "./accessListSource.ts";
+import { ExecutedSource } from "./executedSource.ts";
+import { SharedSource } from "./sharedSource.ts";
+import type { SourceGuard } from "./sourceGuard.ts";
+import type { SourceNodes } from "./sourceNodes.ts";
+import { TraceSource } from "./traceSource.ts";
+import { WitnessedSource } from "./witnessedSource.ts";
+import type { WriteSetThread } from "./writeSetThread.ts";
 
-export interface WriteSetSourcesOptions {
-  readonly config: ChainConfig;
-  readonly upstreams: Upstreams;
-  readonly pipeline: Pick<ReadPipeline, "ownReads" | "runScript" | "maxScriptMs">;
-  readonly views: {
-    /** Undefined while the rules of the chain are not known. */
-    readonly forks: ChainForks | undefined;
-    /** The system contracts that a node reported. */
-    readonly systemContracts: readonly Address[];
-    readonly findExecuted: FindExecuted;
-  };
+export interface WriteSetSourcesOptions extends StateParts {
+  readonly views: Pick<StateChain, "forks" | "systemContracts" | "findExecuted">;
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly guard: SourceGuard;
   readonly telemetry: Pick<Telemetry, "metrics">;
-  /** Aborts when the chain is closed. */
-  readonly signal: AbortSignal;
 }
 
 const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
@@ -47,22 +32,6 @@ const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
   },
   blockTimeMs: () => heads.blockTimeMs,
 });
-
-/** Reads a whole block through the cache, because clients ask for new blocks too. */
-const createReadBlock =
-  ({ upstreams, pipeline }: WriteSetSourcesOptions) =>
-  async (block: BlockId, scope: CallScope): Promise<Uint8Array> => {
-    const heads = upstreams.heads.current();
-    if (heads === undefined) {
-      throw new Error("no head is known");
-    }
-    const context = ownContext("forebay", { heads }, scope);
-    const { body } = await pipeline.ownReads.request(fullBlockRequest(block), context);
-    if (!(body instanceof Uint8Array)) {
-      throw new Error(`block ${block.hash} is a stream`);
-    }
-    return body;
-  };
 
 const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: BlockId): boolean => {
   const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
@@ -81,7 +50,7 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
     nodesFor: (block) => nodes.nodesFor(block).filter(({ name }) => !guard.isSuspended(name)),
     thread,
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
-    readBlock: createReadBlock(options),
+    readBlock: options.pipeline.readBlock,
     systemContracts: () => views.systemContracts,
     blobs: (block) => blobsAt(options, block),
     unitsOf: cost.unitsOf,

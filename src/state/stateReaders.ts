@@ -1,24 +1,22 @@
 import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { Disagreements } from "../cache/disagreements.ts";
-import type { ChainForks } from "../ethereum/rules.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
-import { Audit } from "../state/audit.ts";
-import type { StoredCall } from "../state/calls/storedCall.ts";
-import type { StateCost } from "../state/cost.ts";
-import { ExecutionReads } from "../state/executionReads.ts";
-import { createNodeReaders } from "../state/fetch/nodeReaders.ts";
-import { ProofReader } from "../state/fetch/proofReader.ts";
-import { StateFetcher } from "../state/fetch/stateFetcher.ts";
-import type { SourceGuard } from "../state/sources/sourceGuard.ts";
-import type { StateFollower } from "../state/stateFollower.ts";
-import { StateLearner } from "../state/stateLearner.ts";
-import { StateReads } from "../state/stateReads.ts";
-import type { ValueStore } from "../state/store/valueStore.ts";
-import { ValueLoader } from "../state/valueLoader.ts";
-import { WriteSetWaits } from "../state/writeSetWaits.ts";
-import type { ChainExecution } from "./chainExecution.ts";
-import { type ChainCallCache, type ChainCallCacheOptions, createCallCache } from "./createCallCache.ts";
-import type { ReadPipeline } from "./createReadPipeline.ts";
+import { Audit } from "./audit.ts";
+import { type ChainCallCache, createCallCache } from "./calls/createCallCache.ts";
+import type { StoredCall } from "./calls/storedCall.ts";
+import type { StateCost } from "./cost.ts";
+import { ExecutionReads } from "./executionReads.ts";
+import { createNodeReaders } from "./fetch/nodeReaders.ts";
+import { ProofReader } from "./fetch/proofReader.ts";
+import { StateFetcher } from "./fetch/stateFetcher.ts";
+import type { SourceGuard } from "./sources/sourceGuard.ts";
+import type { StateFollower } from "./stateFollower.ts";
+import { StateLearner } from "./stateLearner.ts";
+import type { StateChain, StateParts } from "./stateParts.ts";
+import { StateReads } from "./stateReads.ts";
+import type { ValueStore } from "./store/valueStore.ts";
+import { ValueLoader } from "./valueLoader.ts";
+import { WriteSetWaits } from "./writeSetWaits.ts";
 
 /** The values of one chain, with the guard of their sources and costs. The chain that replaces it can go on with them. */
 export interface FollowedState {
@@ -29,12 +27,9 @@ export interface FollowedState {
   readonly calls: StoredCall[];
 }
 
-interface StateReadersOptions
-  extends FollowedState,
-    Pick<ChainCallCacheOptions, "config" | "upstreams" | "signal" | "telemetry" | "ownHashes"> {
-  readonly pipeline: Pick<ReadPipeline, "ownReads" | "forget">;
+interface StateReadersOptions extends FollowedState, StateParts {
   readonly follower: StateFollower;
-  readonly views: { readonly execution: ChainExecution | undefined; readonly forks: ChainForks | undefined };
+  readonly views: Pick<StateChain, "execution" | "forks">;
   /** The room for answers to calls. 0: none is kept. */
   readonly answerBytes: number;
   /** Prefers other nodes for a time: a value of this one is wrong. */
@@ -59,7 +54,8 @@ const nowMs = (): number => performance.now();
 
 /** Creates what reads the followed state of one chain. */
 export const createStateReaders = (options: StateReadersOptions): StateReaders => {
-  const { config, upstreams, pipeline, signal, telemetry, views, follower, answerBytes } = options;
+  const { config, upstreams, pipeline, signal, views, follower, answerBytes } = options;
+  const { telemetry } = options.shared;
   const { recordWrongValue, onAnswersDropped, cost, guard, values } = options;
   const chain = config.name;
   const { heads } = upstreams;

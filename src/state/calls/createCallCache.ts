@@ -1,41 +1,28 @@
-import type { ChainConfig } from "../config/schema.ts";
-import { type BlockId, type HeaderFields, isCanonicalIn } from "../core/heads.ts";
-import { timeoutSignal } from "../core/lazySignal.ts";
-import type { Hash } from "../ethereum/hex.ts";
-import type { ChainForks } from "../ethereum/rules.ts";
-import type { Upstreams } from "../heads/upstreams.ts";
-import { parseJson } from "../json/jsonBytes.ts";
-import type { Call } from "../jsonrpc/call.ts";
-import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
-import type { Audit } from "../state/audit.ts";
-import { CallCache } from "../state/calls/callCache.ts";
-import { CallChecks } from "../state/calls/callChecks.ts";
-import { CallLearner } from "../state/calls/callLearner.ts";
-import type { BlockCall, RunCall } from "../state/calls/callRun.ts";
-import { CallRunner } from "../state/calls/callRunner.ts";
-import { CallTable } from "../state/calls/callTable.ts";
-import { NodeDefaultsCache } from "../state/calls/nodeDefaults.ts";
-import type { StoredCall } from "../state/calls/storedCall.ts";
-import type { StateCost } from "../state/cost.ts";
-import type { StateFollower } from "../state/stateFollower.ts";
-import type { ValueStore } from "../state/store/valueStore.ts";
-import type { ValueLoader } from "../state/valueLoader.ts";
-import type { WriteSetWaits } from "../state/writeSetWaits.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { OwnHashes } from "../verification/checkHeader.ts";
-import type { ChainExecution } from "./chainExecution.ts";
-import type { ReadPipeline } from "./createReadPipeline.ts";
+import { type BlockId, type HeaderFields, isCanonicalIn } from "../../core/heads.ts";
+import { timeoutSignal } from "../../core/lazySignal.ts";
+import type { Hash } from "../../ethereum/hex.ts";
+import type { ChainForks } from "../../ethereum/rules.ts";
+import type { Upstreams } from "../../heads/upstreams.ts";
+import { parseJson } from "../../json/jsonBytes.ts";
+import type { Call } from "../../jsonrpc/call.ts";
+import type { Audit } from "../audit.ts";
+import type { StateCost } from "../cost.ts";
+import type { StateFollower } from "../stateFollower.ts";
+import type { StateChain, StateParts } from "../stateParts.ts";
+import type { ValueStore } from "../store/valueStore.ts";
+import type { ValueLoader } from "../valueLoader.ts";
+import type { WriteSetWaits } from "../writeSetWaits.ts";
+import { CallCache } from "./callCache.ts";
+import { CallChecks } from "./callChecks.ts";
+import { CallLearner } from "./callLearner.ts";
+import type { BlockCall, RunCall } from "./callRun.ts";
+import { CallRunner } from "./callRunner.ts";
+import { CallTable } from "./callTable.ts";
+import { NodeDefaultsCache } from "./nodeDefaults.ts";
+import type { StoredCall } from "./storedCall.ts";
 
-export interface ChainCallCacheOptions {
-  readonly config: ChainConfig;
-  readonly upstreams: Upstreams;
-  /** Of the headers in the block ring. */
-  readonly ownHashes: OwnHashes;
-  readonly pipeline: Pick<ReadPipeline, "forget">;
-  /** Aborts when the chain is closed. */
-  readonly signal: AbortSignal;
-  readonly telemetry: Telemetry;
-  readonly execution: ChainExecution;
+export interface ChainCallCacheOptions extends StateParts {
+  readonly execution: NonNullable<StateChain["execution"]>;
   /** The rules of the chain. */
   readonly forks: () => ChainForks | undefined;
   readonly values: ValueStore;
@@ -72,16 +59,12 @@ type BlockLookups = ReturnType<typeof createBlockLookups>;
 
 const createRun =
   ({ execution, signal }: ChainCallCacheOptions, { headerOf }: BlockLookups): RunCall =>
-  async ({ method, paramsText, block, source, gasCap }) => {
+  async ({ block, ...call }) => {
     const header = headerOf(block);
     if (header === undefined) {
       throw new Error(`block ${block.hash} is not canonical`);
     }
-    const kind = method === "eth_call" ? "repeatedCall" : "estimateGas";
-    return execution.simulator.trace({
-      ...{ kind, paramsText, gasCap, signal },
-      base: { block: parseBaseBlock(header), source },
-    });
+    return execution.runCall(call, header, signal);
   };
 
 /** Returns the function that sends calls to one node. */
@@ -119,7 +102,8 @@ export interface ChainCallCache {
 
 /** Creates the answers to calls of one chain. */
 export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache => {
-  const { config, upstreams, values, follower, cost, loader, audit, waits, telemetry } = options;
+  const { config, upstreams, values, follower, cost, loader, audit, waits } = options;
+  const { telemetry } = options.shared;
   const lookups = createBlockLookups(options);
   const { headerOf } = lookups;
   const forget = createForget(options);

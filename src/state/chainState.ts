@@ -1,28 +1,26 @@
 import { isDeepStrictEqual } from "node:util";
 import { UnverifiedError } from "../core/node.ts";
 import { directNodeCall } from "../nodes/directNodeCall.ts";
-import type { ChainViews } from "../pending/chainViews.ts";
-import type { CallCache } from "../state/calls/callCache.ts";
-import type { StoredCall } from "../state/calls/storedCall.ts";
-import { StateCost } from "../state/cost.ts";
-import type { ExecutionReads } from "../state/executionReads.ts";
-import { type RestorableState, StateRows } from "../state/rows/stateRows.ts";
-import { runSliced } from "../state/runSliced.ts";
-import { createSameRules } from "../state/sameRules.ts";
-import { SourceGuard } from "../state/sources/sourceGuard.ts";
-import { StateFollower } from "../state/stateFollower.ts";
-import type { StateReads } from "../state/stateReads.ts";
-import { ENTRY_BYTES } from "../state/store/entryPages.ts";
-import { ValueStore } from "../state/store/valueStore.ts";
-import type { WriteSetSource, WriteSetSourceKind } from "../state/writeSet.ts";
-import { resultWithin } from "../state/writeSetWaits.ts";
-import { type ForwardedReasons, isDevelopmentNode } from "../telemetry/forwardedReasons.ts";
+import { isDevelopmentNode } from "../telemetry/forwardedReasons.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
-import type { ChainExecution } from "./chainExecution.ts";
-import type { ChainParts } from "./chainParts.ts";
-import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
+import type { CallCache } from "./calls/callCache.ts";
+import type { StoredCall } from "./calls/storedCall.ts";
+import { StateCost } from "./cost.ts";
+import type { ExecutionReads } from "./executionReads.ts";
+import { type RestorableState, StateRows } from "./rows/stateRows.ts";
+import { runSliced } from "./runSliced.ts";
+import { createSameRules } from "./sameRules.ts";
+import { createWriteSetSources } from "./sources/createWriteSetSources.ts";
+import { SourceGuard } from "./sources/sourceGuard.ts";
+import { StateFollower } from "./stateFollower.ts";
+import type { StateChain, StateParts } from "./stateParts.ts";
 import { createStateReaders, type FollowedState, type StateReaders } from "./stateReaders.ts";
+import type { StateReads } from "./stateReads.ts";
 import { mayGoOn, rowsOwner, untilLinked } from "./stateSuccession.ts";
+import { ENTRY_BYTES } from "./store/entryPages.ts";
+import { ValueStore } from "./store/valueStore.ts";
+import type { WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
+import { resultWithin } from "./writeSetWaits.ts";
 
 /** The share of `state.cacheBytes` for answers to calls. */
 const ANSWER_SHARE = 0.125;
@@ -39,15 +37,7 @@ const MAY_BE_WRONG: ReadonlySet<DropReason> = new Set(["nodeChanged", "differenc
 
 const nowMs = (): number => performance.now();
 
-/** What known state uses of its chain. Rules and execution exist only once the chain is known. */
-interface StateChain extends Pick<WriteSetSourcesOptions["views"], "forks" | "systemContracts" | "findExecuted"> {
-  readonly ready: Promise<void>;
-  readonly execution: ChainExecution | undefined;
-  readonly views: Pick<ChainViews, "forget">;
-  readonly forwarded: ForwardedReasons;
-}
-
-const optionsOf = (parts: ChainParts, views: StateChain) => {
+const optionsOf = (parts: StateParts, views: StateChain) => {
   const { writeSetThread: thread, storage, telemetry } = parts.shared;
   return { ...parts, views, thread, storage, telemetry, forwarded: views.forwarded };
 };
@@ -74,7 +64,7 @@ export class ChainState {
   #isClosed = false;
 
   /** It goes on with the values and answers of the chain that this one replaces, if both have the same rules and options. */
-  constructor(parts: ChainParts, chain: StateChain, before: ChainState | undefined) {
+  constructor(parts: StateParts, chain: StateChain, before: ChainState | undefined) {
     const options = optionsOf(parts, chain);
     this.#options = options;
     this.#before = before;
@@ -119,7 +109,7 @@ export class ChainState {
   /** Drops all values, because a node's state changed without a block. */
   forget(): void {
     if (this.#follower === undefined) {
-      this.#options.views.views.forget();
+      this.#options.views.forgetExecuted();
     } else {
       this.#follower.forget();
     }
@@ -326,7 +316,7 @@ export class ChainState {
       onDropped: (reason) => {
         if (MAY_BE_WRONG.has(reason)) {
           this.#rows?.drop();
-          views.views.forget();
+          views.forgetExecuted();
         }
         this.#readers?.learner.onDropped();
       },
