@@ -3,6 +3,10 @@ import { readVersion } from "../app/main.ts";
 import { startForebay } from "../app/startForebay.ts";
 import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
 import { Reload } from "../config/reload.ts";
+import { configSchema } from "../config/schema.ts";
+
+const { host, port, opsHost, opsPort } = configSchema.shape.server.parse(undefined);
+const { level } = configSchema.shape.log.parse(undefined);
 
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
@@ -22,11 +26,11 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --feed URL          the sequencer's feed (Flashblocks, Subblocks); repeat it for more
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
   --data-dir FOLDER   on a local disk: final data and known state survive a restart
-  --host ADDRESS      default 127.0.0.1
-  --port N            default 8545; 0 for any free port
-  --ops-port N        /metrics, /healthz, /readyz, /usage, /config; default 9545
-  --ops-host ADDRESS  default 127.0.0.1
-  --log-level LEVEL   trace, debug, info, warn, error, silent; default info
+  --host ADDRESS      default ${host}
+  --port N            default ${port}; 0 for any free port
+  --ops-port N        /metrics, /healthz, /readyz, /usage, /config; default ${opsPort}
+  --ops-host ADDRESS  default ${opsHost}
+  --log-level LEVEL   trace, debug, info, warn, error, silent; default ${level}
   --force             cordon also the last node of the chain that can be used
   --help, --version
 

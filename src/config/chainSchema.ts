@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
 import { ENGINE_KINDS } from "../evm/engineKind.ts";
-import { MAX_BATCH_CALLS, MAX_WAITING_CALLS } from "../nodes/nodeConfig.ts";
+import { DEFAULT_CONCURRENCY, MAX_BATCH_CALLS, MAX_WAITING_CALLS } from "../nodes/nodeConfig.ts";
+import { BREAKER } from "../nodes/nodeState.ts";
 import { count, lowerCaseName, milliseconds, removedValue, urlWith } from "./optionTypes.ts";
 
 const limit = (fallback: number) => z.number().int().nonnegative().default(fallback);
@@ -66,7 +67,7 @@ const node = z.strictObject({
     .describe(
       "Units of a UTC day, from all replicas, after which the node is used only if no other can answer; none by default",
     ),
-  concurrency: count(256).describe("Maximum of requests in flight"),
+  concurrency: count(DEFAULT_CONCURRENCY).describe("Maximum of requests in flight"),
   batch: z
     .strictObject(
       {
@@ -123,15 +124,15 @@ const upstream = z.strictObject({
     .prefault({}),
   breaker: z
     .strictObject({
-      failures: count(5).describe("Consecutive failures after which a node gets no requests"),
-      openMs: milliseconds(5_000).describe("Time until a probe request is sent to the node"),
+      failures: count(BREAKER.failures).describe("Consecutive failures after which a node gets no requests"),
+      openMs: milliseconds(BREAKER.openMs).describe("Time until a probe request is sent to the node"),
     })
     .prefault({}),
 });
 
 const logs = z.strictObject({
   maxBlocks: z
-    .union([count(1_000_000), z.literal("none")])
+    .union([z.int().positive(), z.literal("none")])
     .default(1_000_000)
     .describe("Maximum of blocks in one query"),
   maxAddresses: count(1_000).describe("Maximum of addresses in one query"),

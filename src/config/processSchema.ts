@@ -122,7 +122,7 @@ export const serverSchema = z.strictObject({
   maxBodyBytes: count(5 * 1024 * 1024).describe("Maximum size of a request"),
   maxBatch: count(1_000).describe("Maximum of calls in one batch"),
   maxResponseBytes: z
-    .union([count(150_000_000), z.literal("none")])
+    .union([z.int().positive(), z.literal("none")])
     .default(150_000_000)
     .describe("Maximum size of a response"),
   minViewWaitMs: milliseconds(500).describe(

@@ -69,7 +69,7 @@ export class HeadTracker {
   #isReachLate = false;
 
   constructor(options: HeadTrackerOptions, telemetry: Telemetry, signal: AbortSignal) {
-    const { clock = systemClock, identity } = options;
+    const { agree = "auto", clock = systemClock, identity } = options;
     const nodes = () => this.#followed.map(({ node }) => node);
     const reporter = new HeadReporter(options.chain, telemetry);
     const listeners = new HeadListeners((error) => reporter.onListenerError(error));
@@ -96,14 +96,14 @@ export class HeadTracker {
       clock,
       signal,
       identity,
-      agree: options.agree ?? "auto",
+      agree,
       nodes: options.nodes,
       blockTimeMs: () => this.blockTimeMs,
       reporter,
     });
     this.#idle = new IdleHeads({
       agreement: this.#agreement,
-      agree: options.agree ?? "auto",
+      agree,
       isIdle: () =>
         this.#refreshing === undefined &&
         this.#activity.isIdle &&

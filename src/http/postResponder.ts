@@ -35,7 +35,7 @@ export interface PostResponderOptions {
   /** Counts bodies, and responses that wait for slow readers. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;
   /** A connection whose client reads nothing of a response for this time is closed. */
-  readonly writeTimeoutMs?: number;
+  readonly writeTimeoutMs: number;
   /** Returns the header names and values of every response to this request, in one flat list. */
   commonHeaders(request: IncomingMessage): readonly string[];
 }
@@ -57,8 +57,6 @@ const LINGER_MS = 2_000;
 const lingerMs = (): number => LINGER_MS * (1 - Math.random() / 2);
 
 const OVERLOADED = 503;
-
-const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
 
 /** Reads no more of a connection. The HTTP parser resumes it again and again. */
 const stopReading = (socket: Socket): void => {
@@ -124,7 +122,7 @@ export class PostResponder {
     this.#options = options;
     this.#telemetry = telemetry;
     this.#nextRequestId = nextRequestId;
-    const { memory, writeTimeoutMs = DEFAULT_WRITE_TIMEOUT_MS } = options;
+    const { memory, writeTimeoutMs } = options;
     this.#waiting = memory && new WaitingResponses({ memory, writeTimeoutMs });
   }
 

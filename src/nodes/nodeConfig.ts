@@ -38,6 +38,8 @@ export interface NodeConfig {
   readonly logSpans?: number;
 }
 
+/** The default of the requests in flight. */
+export const DEFAULT_CONCURRENCY = 256;
 /** The default of the calls in one HTTP request. */
 export const MAX_BATCH_CALLS = 50;
 /** The default of the calls that wait for a node. */
@@ -52,6 +54,7 @@ export interface TransportOptions {
   readonly breaker?: { readonly failures: number; readonly openMs: number };
   /** Calls of clients that may wait for the node. A further one is refused. Default: MAX_WAITING_CALLS. */
   readonly maxWaiting?: number;
+  /** Default: any number. */
   readonly maxResponseBytes?: number;
   /** Counts the bytes of responses while they are received. Default: they are not counted. */
   readonly memory?: MemoryBudget | undefined;

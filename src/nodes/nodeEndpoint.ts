@@ -8,7 +8,13 @@ import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { HangWatch, type WatchedNode } from "./hangWatch.ts";
 import { HttpPost, type HttpReply, PostError } from "./httpPost.ts";
-import { type NodeConfig, type NodeUrl, parseNodeUrl, type TransportOptions } from "./nodeConfig.ts";
+import {
+  DEFAULT_CONCURRENCY,
+  type NodeConfig,
+  type NodeUrl,
+  parseNodeUrl,
+  type TransportOptions,
+} from "./nodeConfig.ts";
 import { NodeErrors } from "./nodeErrors.ts";
 import { type BatchOutcomes, ReplyReader } from "./replyReader.ts";
 
@@ -67,8 +73,6 @@ interface PostedCall {
 /** The request of a call. An abort calls nobody back. */
 type CancellablePost = Pick<HttpPost, "abort">;
 
-export const DEFAULT_CONCURRENCY = 256;
-const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 const CONNECT_TIMEOUT_MS = 1_000;
 /** The code of undici's error if undici itself closed the connection, for example because it was idle. */
 const CLOSED_BY_CLIENT = "UND_ERR_INFO";
@@ -134,7 +138,7 @@ export class NodeEndpoint {
 
   constructor(
     { name, url, headers, concurrency = DEFAULT_CONCURRENCY }: NodeConfig,
-    { verify = "off", maxResponseBytes = DEFAULT_MAX_RESPONSE_BYTES, memory, clock }: TransportOptions,
+    { verify = "off", maxResponseBytes = Number.POSITIVE_INFINITY, memory, clock }: TransportOptions,
     owner: EndpointOwner,
   ) {
     const parsed = parseNodeUrl(url, headers);

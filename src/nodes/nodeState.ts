@@ -32,9 +32,11 @@ export interface EndedRead {
   readonly startMs: number;
 }
 
-/** The numbers of each cause. Those of `failed` are the defaults of `upstream.breaker`. */
+/** The defaults of `upstream.breaker`. */
+export const BREAKER = { failures: 5, openMs: 5_000 };
+
+/** The numbers of the other causes. */
 const BACK_OFFS = {
-  failed: { failures: 5, openMs: 5_000 },
   refused: { failures: 3, openMs: 10_000, maxOpenMs: 300_000 },
   limited: { failures: 1, openMs: 1_000, maxOpenMs: 10_000 },
   wrong: { failures: 1, openMs: 30_000, maxOpenMs: 300_000 },
@@ -106,7 +108,7 @@ export class NodeState {
   #isCordoned = false;
 
   constructor(options: NodeStateOptions, telemetry: Telemetry) {
-    const { labels, sendOwnCall, breaker = BACK_OFFS.failed, nowMs = () => performance.now() } = options;
+    const { labels, sendOwnCall, breaker = BREAKER, nowMs = () => performance.now() } = options;
     this.#options = options;
     this.#labels = labels;
     this.#telemetry = telemetry;

@@ -10,13 +10,14 @@ import { CallBatcher } from "./callBatcher.ts";
 import { type CancelReason, type NodeCallOutcome, SentCall } from "./exchange.ts";
 import type { IdentityGate } from "./identityGate.ts";
 import {
+  DEFAULT_CONCURRENCY,
   MAX_BATCH_CALLS,
   MAX_WAITING_CALLS,
   type NodeConfig,
   type NodeLabels,
   type TransportOptions,
 } from "./nodeConfig.ts";
-import { DEFAULT_CONCURRENCY, NodeEndpoint } from "./nodeEndpoint.ts";
+import { NodeEndpoint } from "./nodeEndpoint.ts";
 import { NodeHealth } from "./nodeHealth.ts";
 import type { NodeState, OwnCallOutcome } from "./nodeState.ts";
 import { BatchLimit, CallRate, RequestLimit } from "./sendLimits.ts";

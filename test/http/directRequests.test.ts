@@ -17,7 +17,7 @@ const open = (handle: Endpoint["handle"]) => {
   const server = new HttpServer({
     routes: new Map([["/", { handle }]]),
     ...{ host: "127.0.0.1", port: 0, keepAliveMs: 75_000, maxBodyBytes: 10_000, maxConnectionsPerAddress: 1 },
-    ...{ corsOrigins: "*", about: () => "{}", telemetry: { log, metrics }, memory },
+    ...{ corsOrigins: "*", about: () => "{}", telemetry: { log, metrics }, memory, writeTimeoutMs: 30_000 },
   });
   const fetch = (init: RequestInit = {}) =>
     server.fetch(new Request("http://a/", { method: "POST", headers: json, body: call("one"), ...init }));

@@ -47,6 +47,7 @@ export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpS
     host: "127.0.0.1",
     port: 0,
     keepAliveMs: 75_000,
+    writeTimeoutMs: 30_000,
     maxBodyBytes: 10_000,
     maxConnectionsPerAddress: 10_000,
     corsOrigins: "*",
