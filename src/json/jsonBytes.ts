@@ -28,6 +28,16 @@ const encoder = new TextEncoder();
 /** Returns the JSON text of a value. */
 export const formatJson = (value: unknown): Uint8Array => encoder.encode(JSON.stringify(value));
 
+const OPEN_TEXT = Buffer.from("[");
+const COMMA_TEXT = Buffer.from(",");
+const CLOSE_TEXT = Buffer.from("]");
+
+/** Returns the parts of the JSON list of these texts. None of them is copied. */
+export const listParts = (texts: readonly Uint8Array[]): readonly Uint8Array[] =>
+  texts.length === 0
+    ? [OPEN_TEXT, CLOSE_TEXT]
+    : [...texts.flatMap((text, index) => [index === 0 ? OPEN_TEXT : COMMA_TEXT, text]), CLOSE_TEXT];
+
 /** Whether the text of a JSON value, without space around it, is `null`. */
 export const isNullText = (value: Uint8Array): boolean => value.length === 4 && value[0] === LETTER_N;
 

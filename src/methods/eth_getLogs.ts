@@ -5,6 +5,7 @@ import { readLogQuery } from "../core/paramReaders.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
 import { type LogFilter, type LogQuery, matchesLog } from "../ethereum/logFilter.ts";
+import { listParts } from "../json/jsonBytes.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { admitsLogs } from "../logs/completeness.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
@@ -13,13 +14,12 @@ import { nodePendingLogs } from "./nodePendingLogs.ts";
 import { type CanonicalJson, parseParams, readAny, required } from "./paramSpec.ts";
 import { viewResponse, withPendingMode } from "./pendingReads.ts";
 
-const CLOSE = 0x5d;
 const COMMA = Buffer.from(",");
 
 const isEmptyList = (bytes: Uint8Array): boolean => bytes.length === 2;
 
-const tail = (logs: readonly Uint8Array[]): Uint8Array =>
-  Buffer.concat([...logs.flatMap((log, index) => (index === 0 ? [log] : [COMMA, log])), Uint8Array.of(CLOSE)]);
+/** The list of these logs without its bracket in front. */
+const tail = (logs: readonly Uint8Array[]): Uint8Array => Buffer.concat(listParts(logs).slice(1));
 
 async function* appendToStream(
   list: AsyncIterable<Uint8Array>,

@@ -23,6 +23,9 @@ import { members } from "../json/members.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";
 import { CODES, overBudget, RpcError } from "../jsonrpc/rpcError.ts";
 import { admitsLogs } from "../logs/completeness.ts";
+import { formatList, joinLogs } from "../logs/mergeLogs.ts";
+import { createLogMatcher } from "../logs/requestLogs.ts";
+import { scanLogs } from "../logs/scanLogs.ts";
 import { provenValuesOf } from "../state/fetch/proofReader.ts";
 import type { StateField } from "../state/stateKey.ts";
 import type { StateMethod } from "../state/stateReads.ts";
@@ -34,7 +37,6 @@ import { held } from "./executions.ts";
 import type { JsonItems } from "./jsonItems.ts";
 import type { BlockAnswer, MethodChain, Prove } from "./method.ts";
 import { type CanonicalJson, parseParams, readAddress, readAny, readSlot, required } from "./paramSpec.ts";
-import { matchesLogText } from "./provenLogText.ts";
 import type { ProvenPart } from "./provenParts.ts";
 
 // How the column `prove` of the method table is served, for clients that require proven answers (docs/answers.md, Proven answers only).
@@ -458,22 +460,13 @@ const headersOf = (proven: ProvenCall, { from, to }: BlockRange): readonly Prove
   return headers;
 };
 
-const OPEN = Buffer.from("[");
-const COMMA_TEXT = Buffer.from(",");
-const CLOSE = Buffer.from("]");
-
-const joined = (texts: readonly Uint8Array[]): Uint8Array =>
-  Buffer.concat(texts.flatMap((text, index) => (index === 0 ? [text] : [COMMA_TEXT, text])));
-
-/** Returns the texts of the logs of a block that match. The receipts root of the block verifies them. They count until they are sent. */
+/** Returns the logs of a block that match, as `joinLogs` does. The receipts root of the block verifies them. They count until they are sent. */
 const logsOf = async (proven: ProvenCall, { number, hash }: BlockId, filter: LogFilter): Promise<Uint8Array> => {
   const found = await readPart(proven, "logs", formatQuantity(number));
   if (found?.block.hash !== hash) {
     throw new NotProvenError("noProof");
   }
-  const { items } = found;
-  const texts = Array.from({ length: items.length }, (_, index) => items.at(index) ?? Buffer.of());
-  const matching = joined(texts.filter((text) => text.length > 0 && matchesLogText(filter, text)));
+  const matching = joinLogs(scanLogs(found.items.text).filter(createLogMatcher(filter)));
   if (proven.context.memory?.hold(matching) === false) {
     throw overBudget();
   }
@@ -515,6 +508,5 @@ const proveLogs = async (proven: ProvenCall): Promise<RpcResponse> => {
     const some = admitted.slice(at, at + BLOCKS_AT_ONCE);
     texts.push(...(await Promise.all(some.map(({ block }) => logsOf(proven, block, filter)))));
   }
-  const logs = joined(texts.filter(({ length }) => length > 0));
-  return provenResponse(Buffer.concat([OPEN, logs, CLOSE]), last.block);
+  return provenResponse(formatList(texts), last.block);
 };

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import { formatTransaction, type RpcTransaction, type TransactionLocation } from "../ethereum/formatTransaction.ts";
-import { isQuantity } from "../ethereum/hex.ts";
+import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { formatPostExec } from "../ethereum/postExec.ts";
 import { formatReceipt } from "../ethereum/receipt.ts";
@@ -11,7 +11,6 @@ import { boundBlock } from "../verification/boundBlock.ts";
 import { parseReceipt } from "../verification/checkReceipts.ts";
 import { encodeRpcTransaction, parseRpcPostExec } from "../verification/encodeRpcTransaction.ts";
 import { packItems } from "./jsonItems.ts";
-import { formatLogText } from "./provenLogText.ts";
 
 // Parts of a block that are formatted here, from bytes below the roots of its header. Senders are recovered from signatures.
 
@@ -99,6 +98,31 @@ const formatTransactions = (rooted: RootedBlock): Uint8Array<ArrayBuffer> =>
 
 const formatList = (items: readonly (string | undefined)[]): Uint8Array<ArrayBuffer> =>
   packItems({ head: "[", items, tail: "]", isWhole: !items.includes(undefined) });
+
+/** What a log takes from its block. */
+interface LogBlock {
+  readonly block: BlockId;
+  readonly timestamp: unknown;
+  /** The hash of a transaction is not under the receipts root. So it is taken from the block. */
+  readonly transactionHash: unknown;
+}
+
+const lower = (value: unknown): string => String(value).toLowerCase();
+
+/** Returns the JSON text of a log of a verified receipt. */
+const formatLogText = (log: Fields, { block, timestamp, transactionHash }: LogBlock): string =>
+  JSON.stringify({
+    address: lower(log.address),
+    topics: Array.isArray(log.topics) ? log.topics.map(lower) : [],
+    data: log.data,
+    blockNumber: formatQuantity(block.number),
+    transactionHash,
+    transactionIndex: log.transactionIndex,
+    blockHash: block.hash,
+    blockTimestamp: timestamp,
+    logIndex: log.logIndex,
+    removed: false,
+  });
 
 /** The fees of receipts on an OP-stack chain, which deposits show, are under no root. */
 const hasUnboundFees = ({ transactions }: RootedBlock): boolean =>

@@ -1,4 +1,5 @@
 import type { PendingChange, PendingExtension } from "../core/view.ts";
+import { listParts } from "../json/jsonBytes.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { type FilterIndex, logKey, parseLogs, type SubscribedLog } from "./filterIndex.ts";
 import type { SealedBlockLogs } from "./sealedLogs.ts";
@@ -22,9 +23,6 @@ interface SentLog {
 
 /** A reorganisation of more blocks removes no logs. */
 const MAX_BLOCKS = 128n;
-
-const OPEN = Buffer.from("[");
-const CLOSE = Buffer.from("]");
 
 const logsOf = ({ block, fromTransaction, toTransaction }: PendingExtension): readonly SubscribedLog[] =>
   block
@@ -63,7 +61,7 @@ export class PendingLogs {
       return;
     }
     const event = events.next();
-    for (const { number, key } of removed.flatMap((body) => parseLogs(Buffer.concat([OPEN, body, CLOSE])))) {
+    for (const { number, key } of parseLogs(Buffer.concat(listParts(removed)))) {
       this.#sendRemoved(number, key);
     }
     for (const extension of extended) {

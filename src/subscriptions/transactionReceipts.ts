@@ -1,5 +1,5 @@
 import { type Hash, isHash, lowerPrefix } from "../ethereum/hex.ts";
-import { isFields } from "../json/jsonBytes.ts";
+import { isFields, listParts } from "../json/jsonBytes.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import type { AwaitedTransactions, Awaiting } from "./awaitedTransactions.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -32,16 +32,6 @@ export const parseReceiptHashes = (option: unknown): readonly Hash[] => {
   }
   return [...new Set(hashes.map(parseTransactionHash))];
 };
-
-const OPEN = Buffer.from("[");
-const COMMA = Buffer.from(",");
-const CLOSE = Buffer.from("]");
-
-/** Returns the JSON text of a list, in parts. No receipt is formatted or copied. */
-const formatList = (list: readonly SealedReceipt[]): readonly Uint8Array[] => [
-  ...list.flatMap(({ text }, index) => [index === 0 ? OPEN : COMMA, text]),
-  CLOSE,
-];
 
 /** A subscription to the receipts of some transactions. */
 interface AwaitedReceipts extends Awaiting {
@@ -117,7 +107,7 @@ export class ReceiptSubscribers {
     for (const [subscription, list] of lists) {
       // It may have ended in the meantime.
       if (subscription.subscriber.subscriptions.has(subscription.id)) {
-        notify(subscription, createNotification(formatList(list)));
+        notify(subscription, createNotification(listParts(list.map(({ text }) => text))));
       }
       yield;
     }
