@@ -13,6 +13,7 @@ export type Registry = PromClient.Registry;
 export type Counter = PromClient.Counter;
 export type Gauge = PromClient.Gauge;
 export type Histogram = PromClient.Histogram;
+export type MetricType = PromClient.MetricType;
 
 /** A gauge with a series for each chain. */
 export class ChainGauge extends Gauge {}

@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from "./promClient.ts";
+import { Counter, type Histogram, type MetricType, type Registry } from "./promClient.ts";
 
 type LabelValues = Readonly<Partial<Record<string, string | number>>>;
 
@@ -74,6 +74,9 @@ interface HistogramDescription {
   readonly labelNames: string[];
 }
 
+/** prom-client declares numbers as types, and its registry reads texts. */
+const HISTOGRAM = "histogram" as unknown as MetricType;
+
 /**
  * A histogram whose series are arrays: prom-client's own finds a series by its labels at each observation. A registry reads a metric
  * by its method `get` alone.
@@ -82,14 +85,11 @@ export class SummedHistogram extends Counter {
   readonly #description: HistogramDescription;
   readonly #bounds: readonly number[];
   readonly #series = new Map<string, HistogramSeries>();
-  /** The form of a histogram in a scrape. It is registered nowhere. */
-  readonly #form: Histogram;
 
   constructor(description: HistogramDescription, bounds: readonly number[]) {
     super(description);
     this.#description = description;
     this.#bounds = bounds;
-    this.#form = new Histogram({ ...description, registers: [] });
   }
 
   /** Returns one series. It begins at 0. */
@@ -112,7 +112,7 @@ export class SummedHistogram extends Counter {
 
   override async get(): ReturnType<Histogram["get"]> {
     const values = [...this.#series.values()].flatMap((series) => series.values(this.#description.name));
-    return { ...(await this.#form.get()), values };
+    return { ...(await super.get()), type: HISTOGRAM, values };
   }
 
   #keyOf(labels: LabelValues): string {
