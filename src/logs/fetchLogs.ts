@@ -1,6 +1,6 @@
 import { systemClock } from "../core/clock.ts";
 import type { Context } from "../core/context.ts";
-import { type LogsRefusal, type Node, NodeError } from "../core/node.ts";
+import { type Node, NodeError } from "../core/node.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Lease } from "../limits/fairGate.ts";
@@ -102,7 +102,7 @@ export class RangeFetcher {
       }
       const lease = await this.#rangeNodes.acquire(range, context, failed);
       const { place: node } = lease;
-      const fitting = fitFetchRange(range, this.#limits.blocks(node));
+      const fitting = fitFetchRange(range, this.#limits.of(node).blocks);
       if (fitting.length > 1) {
         lease.release();
         return this.#fetchParts(fitting, context);
@@ -150,7 +150,7 @@ export class RangeFetcher {
     const deadlineMs = performance.now() + rangeTimeoutMs;
     const logs = await requestLogs(node, range, context.with({ deadlineMs }), verifier?.checksFilter === true);
     if (range.blockHash === undefined) {
-      this.#limits.recordAccepted(node, blocksOf(range));
+      this.#limits.of(node).recordAccepted(blocksOf(range));
     }
     return logs;
   }
@@ -283,33 +283,21 @@ export class RangeFetcher {
       throw error;
     }
     const { refusal } = error;
-    const parts = refusal && this.#split(node, range, context, refusal);
+    const parts = refusal && halveFetchRange(range, refusal);
     telemetry.metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
+    const blocks = blocksOf(range);
+    if (range.blockHash === undefined && refusal === "width") {
+      this.#limits.of(node).recordRefused(blocks);
+    }
+    const isTooWide = refusal === "width" && blocks > this.#limits.best.blocks;
+    if (context.isPlanned && blocks > 1 && (isTooWide || refusal === "size")) {
+      throw new RefusedRange(node, range, refusal);
+    }
     const hasFinal = lastFinal(range, context.view.heads) !== undefined;
     if (parts === undefined && hasFinal && error.kind === "missingData" && PRUNED.test(error.message)) {
       node.recordPruned("eth_getLogs", range.from);
     }
     return parts;
-  }
-
-  /** Halves a refused range, or throws RefusedRange if the query can plan it again and no node accepts its blocks. */
-  #split(
-    node: Node,
-    range: FetchRange,
-    { isPlanned }: FetchContext,
-    refusal: LogsRefusal,
-  ): readonly FetchRange[] | undefined {
-    const { chain, telemetry } = this.#options;
-    const blocks = blocksOf(range);
-    if (range.blockHash === undefined && refusal === "width") {
-      this.#limits.recordRefused(node, blocks);
-    }
-    const isTooWide = refusal === "width" && blocks > this.#limits.mostBlocks;
-    if (isPlanned && blocks > 1 && (isTooWide || refusal === "size")) {
-      telemetry.metrics.logSpans.inc({ chain, outcome: "tooLarge" });
-      throw new RefusedRange(node, range, refusal);
-    }
-    return halveFetchRange(range, refusal);
   }
 }
 

@@ -23,46 +23,21 @@ export class NodeLimits {
     this.#nodes = nodes;
   }
 
-  /** The blocks of the largest range that the node accepts; before its first refusal, MAX_RANGE_BLOCKS. */
-  blocks(node: Node): number {
-    return this.#of(node).blocks;
+  of({ name }: Node): AcceptedRange {
+    const accepted = this.#accepted.get(name) ?? new AcceptedRange();
+    this.#accepted.set(name, accepted);
+    return accepted;
   }
 
-  /** The same of the available node that accepts most. */
-  get mostBlocks(): number {
-    return this.#best?.blocks ?? MAX_RANGE_BLOCKS;
+  /** That of the available node that accepts most. */
+  get best(): AcceptedRange {
+    const available = this.#nodes.filter((node) => node.available).map((node) => this.of(node));
+    return available.toSorted((left, right) => right.blocks - left.blocks)[0] ?? new AcceptedRange();
   }
 
   /** Whether a node has accepted a range of its size. */
   get isTried(): boolean {
-    return this.#nodes.some((node) => this.#of(node).isTried);
-  }
-
-  /** Returns the blocks of the next range of a query, at most `maxBlocks`, for the available node that accepts most. */
-  plan(maxBlocks: number): PlannedBlocks {
-    const best = this.#best;
-    return best?.plan(maxBlocks) ?? { blocks: Math.min(maxBlocks, MAX_RANGE_BLOCKS), isLarger: false };
-  }
-
-  /** Records that the node returned the logs of this many blocks. */
-  recordAccepted(node: Node, blocks: number): void {
-    this.#of(node).recordAccepted(blocks);
-  }
-
-  /** Records that the node refused a range because of its blocks, not because of its logs. */
-  recordRefused(node: Node, blocks: number): void {
-    this.#of(node).recordRefused(blocks);
-  }
-
-  get #best(): AcceptedRange | undefined {
-    const available = this.#nodes.filter((node) => node.available).map((node) => this.#of(node));
-    return available.toSorted((left, right) => right.blocks - left.blocks)[0];
-  }
-
-  #of({ name }: Node): AcceptedRange {
-    const accepted = this.#accepted.get(name) ?? new AcceptedRange();
-    this.#accepted.set(name, accepted);
-    return accepted;
+    return this.#nodes.some((node) => this.of(node).isTried);
   }
 }
 
@@ -72,6 +47,7 @@ class AcceptedRange {
   /** Ranges of about this size that the node accepted since the last larger one. */
   #count = 0;
 
+  /** The blocks of the largest range that the node accepts; before its first refusal, MAX_RANGE_BLOCKS. */
   get blocks(): number {
     return this.#blocks;
   }
@@ -80,6 +56,7 @@ class AcceptedRange {
     return this.#count > 0;
   }
 
+  /** Returns the blocks of the next range of a query, at most `maxBlocks`. */
   plan(maxBlocks: number): PlannedBlocks {
     const larger = Math.min(MAX_RANGE_BLOCKS, Math.ceil(this.#blocks * GROWTH));
     if (this.#count >= RANGES_BEFORE_GROWTH && larger > this.#blocks && larger <= maxBlocks) {
@@ -89,6 +66,7 @@ class AcceptedRange {
     return { blocks: Math.min(maxBlocks, rangeBlocksFor(this.#blocks)), isLarger: false };
   }
 
+  /** Records that the node returned the logs of this many blocks. */
   recordAccepted(blocks: number): void {
     if (blocks > this.#blocks) {
       this.#blocks = blocks;
@@ -98,6 +76,7 @@ class AcceptedRange {
     }
   }
 
+  /** Records that the node refused a range because of its blocks, not because of its logs. */
   recordRefused(blocks: number): void {
     if (blocks <= this.#blocks) {
       this.#blocks = Math.max(1, Math.floor(blocks / 2));

@@ -153,7 +153,7 @@ export class RangeFetches {
       return undefined;
     }
     // The range with the recent blocks is filled with older ones, so that together they need the fewest requests.
-    const { blocks, isLarger } = this.#options.limits.plan(this.#ownBlocks);
+    const { blocks, isLarger } = this.#options.limits.best.plan(this.#ownBlocks);
     const range = this.#table.claimRange(at, blocks, this.#isSending ? "ascending" : "descending");
     return range && { ...range, isLarger };
   }
@@ -161,7 +161,7 @@ export class RangeFetches {
   /** Whether a node has accepted a range of the size that is planned next. */
   get #isTried(): boolean {
     const { limits } = this.#options;
-    const isFetched = this.#fetchedBlocks >= Math.min(this.#ownBlocks, limits.mostBlocks);
+    const isFetched = this.#fetchedBlocks >= Math.min(this.#ownBlocks, limits.best.blocks);
     return isFetched || (this.#maxBlocks === MAX_RANGE_BLOCKS && limits.isTried);
   }
 

@@ -60,7 +60,7 @@ export class RangeNodes {
     if (available.length === 0) {
       return "none";
     }
-    const size = (node: Node) => Math.min(this.#limits.blocks(node), blocksOf(range));
+    const size = (node: Node) => Math.min(this.#limits.of(node).blocks, blocksOf(range));
     const [best] = available
       .filter((node) => slots.inFlight(node) < node.maxLogRanges)
       .toSorted((left, right) => size(right) - size(left) || slots.inFlight(left) - slots.inFlight(right));

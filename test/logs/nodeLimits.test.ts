@@ -11,7 +11,7 @@ const create = () => {
   const limits = new NodeLimits([node]);
   const accept = (blocks: number, times: number) => {
     for (let count = 0; count < times; count++) {
-      limits.recordAccepted(node, blocks);
+      limits.of(node).recordAccepted(blocks);
     }
   };
   return { node, limits, accept };
@@ -19,40 +19,40 @@ const create = () => {
 
 test("a refused range is halved, until the node accepts one", () => {
   const { node, limits } = create();
-  assert.equal(limits.plan(MANY).blocks, 1_999);
+  assert.equal(limits.best.plan(MANY).blocks, 1_999);
   assert.ok(!limits.isTried);
   for (const [refused, next] of [
     [1_999, 999],
     [999, 499],
   ] as const) {
-    limits.recordRefused(node, refused);
-    assert.equal(limits.blocks(node), next);
+    limits.of(node).recordRefused(refused);
+    assert.equal(limits.of(node).blocks, next);
     assert.ok(!limits.isTried);
   }
-  limits.recordAccepted(node, 499);
+  limits.of(node).recordAccepted(499);
   assert.ok(limits.isTried);
 });
 
 test("after ten accepted ranges, one range is larger by a quarter", () => {
   const { node, limits, accept } = create();
-  limits.recordRefused(node, 800);
+  limits.of(node).recordRefused(800);
   accept(400, 9);
-  assert.deepEqual(limits.plan(MANY), { blocks: 400, isLarger: false });
+  assert.deepEqual(limits.best.plan(MANY), { blocks: 400, isLarger: false });
   accept(400, 1);
-  assert.deepEqual(limits.plan(MANY), { blocks: 500, isLarger: true });
-  assert.deepEqual(limits.plan(MANY), { blocks: 400, isLarger: false });
-  limits.recordAccepted(node, 500);
-  assert.deepEqual(limits.plan(MANY), { blocks: 500, isLarger: false });
+  assert.deepEqual(limits.best.plan(MANY), { blocks: 500, isLarger: true });
+  assert.deepEqual(limits.best.plan(MANY), { blocks: 400, isLarger: false });
+  limits.of(node).recordAccepted(500);
+  assert.deepEqual(limits.best.plan(MANY), { blocks: 500, isLarger: false });
 });
 
 test("a refused larger range changes nothing, and small ranges do not count", () => {
   const { node, limits, accept } = create();
-  limits.recordRefused(node, 800);
+  limits.of(node).recordRefused(800);
   accept(400, 10);
-  assert.ok(limits.plan(MANY).isLarger);
-  limits.recordRefused(node, 500);
-  assert.equal(limits.blocks(node), 400);
+  assert.ok(limits.best.plan(MANY).isLarger);
+  limits.of(node).recordRefused(500);
+  assert.equal(limits.of(node).blocks, 400);
   accept(10, 20);
-  assert.deepEqual(limits.plan(MANY), { blocks: 400, isLarger: false });
-  assert.equal(limits.plan(7).blocks, 7);
+  assert.deepEqual(limits.best.plan(MANY), { blocks: 400, isLarger: false });
+  assert.equal(limits.best.plan(7).blocks, 7);
 });
