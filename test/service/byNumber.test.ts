@@ -232,3 +232,24 @@ test("a transaction of a replaced block only is null at once, and the null is ca
   const again = await ask("eth_getTransactionReceipt", [hash]);
   assert.equal(again.headers.get("cache-status"), "forebay; hit; detail=memory");
 });
+
+test("the null of a node that does not show the view's block is asked of the next node", async (t) => {
+  const chain = createFakeChain({ height: 20 });
+  const { number, hash } = chain.latest;
+  const receipt = { transactionHash: hash, blockHash: hash, blockNumber: `0x${number.toString(16)}` };
+  const [first, second] = await Promise.all(
+    [null, receipt].map((known) => createFakeNode({ chain, handlers: { eth_getTransactionReceipt: () => known } })),
+  );
+  assert.ok(first && second);
+  // One provider: no second origin is asked.
+  const nodes = [first, second].map(({ url }, priority) => ({ url, provider: "one", priority }));
+  const service = await createService({ nodes, blockTimeMs: 10_000, pending: { mode: "node" }, verify: "off" });
+  t.after(async () => {
+    await Promise.all([first, second].map((node) => node.close()));
+    await service.close();
+  });
+  Object.assign(first.faults, { error: { code: -32_000, message: "overloaded" }, methods: ["eth_getBlockByNumber"] });
+  const { body } = await rpc(service.url, "eth_getTransactionReceipt", [hash]);
+  assert.deepEqual(body.result, receipt);
+  assert.equal(first.count("eth_getTransactionReceipt"), 1);
+});

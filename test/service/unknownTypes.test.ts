@@ -128,6 +128,16 @@ test("a node that forges the status of receipts of an unknown encoding is found 
   assert.deepEqual(await readAll(stage), { block: ["checked"], receipts: ["checked"] });
 });
 
+test("a node that forges the bytes of receipts too is found by their root", async (t) => {
+  const lies: TypedHandlers["lies"] = {
+    eth_getBlockReceipts: (list) => withReceipt(list, 1, { status: "0x0" }),
+    debug_getRawReceipts: (raws) =>
+      (raws as unknown as readonly string[]).map((raw) => raw.replace(/^(0x02f9.{4})01/, "$180")),
+  };
+  const stage = await start(t, { hasOwnReceipts: true }, [{ hasRaws: true, lies }, { hasRaws: true }]);
+  assert.deepEqual(await readAll(stage), { block: ["checked"], receipts: ["checked"] });
+});
+
 test("a type that one node alone shows costs a read of another node, and no wrong answer", async (t) => {
   const lies: TypedHandlers["lies"] = {
     eth_getBlockByHash: (block) => withTransaction(block, 1, { type: "0x55", value: "0x2" }),

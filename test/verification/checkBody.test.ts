@@ -6,6 +6,7 @@ import { formatData, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethere
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { checkBody, isJson, type ResponseChecks } from "../../src/verification/checkBody.ts";
+import { createTypedChain } from "../support/builders/typedBlocks.ts";
 
 const EMPTY_ROOT = orderedTrieRoot([]);
 const header = {
@@ -70,6 +71,20 @@ test("a transaction of an unknown type is checked in part", () => {
     outcome: "partial",
     unknown: [{ index: 0, type: 0x55, hash: ZERO_HASH }],
   });
+});
+
+test("the root covers which transactions a block has, and their order", () => {
+  const { full } = createTypedChain({ chainId: 1, height: 1, types: [2, 0, 2] }).blocks[1] ?? assert.fail();
+  const checks: ResponseChecks = { kind: "block", location: {}, transactions: "full", checksHashes: true };
+  const outcomeOf = (list: readonly object[]) => {
+    const transactions = list.map((each, index) => ({ ...each, transactionIndex: `0x${index}` }));
+    return find({ ...full, transactions }, checks).find(({ check }) => check === "transactions")?.outcome;
+  };
+  const all = full.transactions;
+  assert.equal(outcomeOf(all), "passed");
+  for (const list of [all.slice(0, -1), all.slice(1), all.toReversed(), [...all, ...all.slice(0, 1)]]) {
+    assert.equal(outcomeOf(list), "failed");
+  }
 });
 
 test("null is no answer that could be wrong; another kind of value is", () => {
