@@ -48,7 +48,7 @@ const createState = (
   { state }: ExecutedChain,
 ): StateOfNodes => {
   const { heads } = upstreams;
-  const { stateStore, stated } = pipeline;
+  const { stated } = pipeline;
   const agreed = createAgreedFetch({
     ...{ nodes: upstreams.nodes, agree: config.reads.agree, timeoutMs: FETCH_TIMEOUT_MS },
     fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
@@ -56,7 +56,6 @@ const createState = (
   });
   return new StateOfNodes({
     fetcher: new StateFetcher(agreed, unitsOf),
-    finalStore: ({ number }) => (number <= (heads.current()?.finalized?.number ?? -1n) ? stateStore : undefined),
     beginFetch: (block) => state.executionReads?.beginFetch(block),
     store: () => state.store,
     hashOf: (number) => heads.current()?.at(number)?.hash,

@@ -8,7 +8,7 @@ import { NegativeCache } from "../cache/negativeCache.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
 import { secondOrigin } from "../cache/secondOrigin.ts";
 import { StatedValues } from "../cache/statedValues.ts";
-import { forgetStateRead, type StateReadAt, StateStore, TieredStore } from "../cache/tieredStore.ts";
+import { forgetStateRead, type StateReadAt, TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
@@ -40,8 +40,6 @@ export interface ReadPipeline {
   forget(read: StateReadAt, current: Heads): void;
   /** For callers that validate cached entries themselves. */
   readonly store: TieredStore;
-  /** The state of final blocks that executions have read. */
-  readonly stateStore: StateStore;
   /** How long values are served that no hash proves. */
   readonly stated: StatedValues;
   readonly negativeCache: NegativeCache;
@@ -124,7 +122,6 @@ export const createReadPipeline = (
     readBlock: createReadBlock(upstreams, source),
     forget: (read, current) => forgetStateRead(cacheOptions, read, current),
     store: new TieredStore(cacheOptions),
-    stateStore: new StateStore(cacheOptions, stated),
     ...{ keys, stated, negativeCache, sharedValues, runScript },
     maxScriptMs: SCRIPT_DEADLINES * (redis?.timeoutMs ?? 0),
   };

@@ -82,8 +82,8 @@ export const createAgreedFetch = <Node extends AgreeingNode>(options: AgreedFetc
     isOfOneBlock: () => true,
     report: (call, statements) => disagreements.report(call, statements),
   };
-  return async (calls, avoidedOrigins) => {
-    const batch = await fetch(calls, avoidedOrigins);
+  return async (calls) => {
+    const batch = await fetch(calls);
     const first = wordsOf(nodes, batch);
     if (first === undefined) {
       return { ...batch, isConfirmed: false };

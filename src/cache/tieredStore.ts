@@ -3,7 +3,6 @@ import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type CacheEntry, type ChainKeys, type EntryStore, requestKey, storedSeconds } from "./cacheEntry.ts";
 import type { MemoryStore } from "./memoryStore.ts";
-import { isStated, type StatedValues } from "./statedValues.ts";
 
 /** The tiers of the cache, with the keys of one chain. */
 export interface ChainTiers {
@@ -140,66 +139,5 @@ export class TieredStore {
     const read = (store: EntryStore) => store.get(key, owner);
     const found = await findStored(this.#tiers, key, { retention: "final", read });
     return found && { bytes: found.entry.body, from: found.store.name };
-  }
-}
-
-/** A state value of a final block that a node stated. */
-export interface StoredState {
-  readonly value: Uint8Array;
-  /** Whether the value may be used. If not, a node of another origin may confirm it. */
-  readonly isServed: boolean;
-  /** The origin that stated it; undefined if an earlier version stored it. */
-  readonly origin: string | undefined;
-}
-
-/** State values of final blocks that replicas share. */
-export class StateStore {
-  readonly #tiers: ChainTiers;
-  readonly #stated: StatedValues;
-
-  constructor(tiers: ChainTiers, stated: StatedValues) {
-    this.#tiers = tiers;
-    this.#stated = stated;
-  }
-
-  /** Returns the origin of a node; undefined if the chain has no such node. */
-  originOf(node: string): string | undefined {
-    return this.#stated.sourceOf(node)?.origin;
-  }
-
-  /** Returns undefined for a value that was evicted or cannot be read. */
-  async get(name: string): Promise<StoredState | undefined> {
-    const { keys, memory } = this.#tiers;
-    const key = keys.prefix + name;
-    const inMemory = memory.get(key);
-    const known = inMemory && this.#toStored(inMemory);
-    if (known?.isServed === true) {
-      return known;
-    }
-    const found = await findStored(this.#tiers, key, {
-      retention: "final",
-      read: async (store) => {
-        const entry = await store.get(key);
-        return entry && this.#stated.importEntry(entry, false);
-      },
-      isServed: (entry) => this.#toStored(entry).isServed,
-    });
-    if (found === undefined) {
-      return known;
-    }
-    memory.set(key, found.entry);
-    return this.#toStored(found.entry);
-  }
-
-  /** Stores a value in the background. `isConfirmed`: nodes of two origins have stated it. */
-  set(name: string, body: Uint8Array, node: string, isConfirmed: boolean): void {
-    const source = this.#stated.sourceOf(node);
-    const entry: CacheEntry = { body, isFinal: true, storedAtMs: Date.now(), source, isConfirmed };
-    storeEntry(this.#tiers, this.#tiers.keys.prefix + name, entry, "final");
-  }
-
-  #toStored(entry: CacheEntry): StoredState {
-    const isServed = !isStated(entry) || this.#stated.isServed(entry, Date.now(), true);
-    return { value: entry.body, isServed, origin: entry.source?.origin };
   }
 }

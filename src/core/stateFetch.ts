@@ -10,5 +10,5 @@ export interface StateOutcomes {
   readonly isConfirmed?: boolean | undefined;
 }
 
-/** Sends several reads of state. Nodes of `avoidedOrigins` are asked only if no other node can answer. */
-export type StateFetch = (calls: readonly Call[], avoidedOrigins?: readonly string[]) => Promise<StateOutcomes>;
+/** Sends several reads of state. */
+export type StateFetch = (calls: readonly Call[]) => Promise<StateOutcomes>;

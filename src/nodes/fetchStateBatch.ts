@@ -85,12 +85,12 @@ const fetchFrom = async (
  */
 export const createBatchFetch =
   (upstreams: StateNodes, timeoutMs: number): StateFetch =>
-  async (calls, avoidedOrigins) => {
+  async (calls) => {
     const heads = upstreams.heads.current();
     if (heads === undefined) {
       throw unavailable("no upstream node has reported a head yet");
     }
-    const ranked = rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads, { avoidedOrigins });
+    const ranked = rankNodes(nodesFor(upstreams.nodes, calls), heads.latest, heads);
     const best = await fetchFrom(ranked, calls, performance.now() + timeoutMs);
     if (best === undefined) {
       throw unavailable("no upstream node is available for state");

@@ -100,7 +100,7 @@ export class CallChecks {
     cost.spend("sample", cost.unitsOf(method));
     const fetched = await audit
       .nodeBeside(node)
-      ?.reader.fetch([], block, { further: [call] })
+      ?.reader.fetch([], block, [call])
       .catch(() => undefined);
     return fetched?.outcomes[0];
   }

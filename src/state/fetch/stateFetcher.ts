@@ -32,13 +32,6 @@ export interface FetchedValues extends StateOutcomes {
   readonly units: number;
 }
 
-interface FetchOptions {
-  /** Calls that are sent with the first batch. */
-  readonly further?: readonly Call[];
-  /** Nodes of these origins are asked only if no other node can answer. */
-  readonly avoidedOrigins?: readonly string[] | undefined;
-}
-
 /** `call`: one eth_call with overridden codes. `proof`: eth_getProof of each account. */
 type SharedWay = "call" | "proof";
 
@@ -49,7 +42,9 @@ interface Plan {
   readonly single: readonly StateKey[];
 }
 
-interface ReadOptions extends FetchOptions {
+interface ReadOptions {
+  /** Calls that are sent with the first batch. */
+  readonly further?: readonly Call[];
   readonly fetch: StateFetch;
   readonly plan: (keys: readonly StateKey[]) => Plan;
   /** Receives the units of each batch of calls before it is sent. */
@@ -109,12 +104,12 @@ export class StateFetcher {
   }
 
   /**
-   * Reads values for an execution: of a code, the bytes too. All calls are one batch. One eth_call reads all slots, if that costs
-   * fewer units than to read each one. Rejects if no node is available.
+   * Reads values for an execution: of a code, the bytes too. All calls are one batch, with further ones. One eth_call reads all slots,
+   * if that costs fewer units than to read each one. Rejects if no node is available.
    */
-  fetch(keys: readonly StateKey[], block: BlockId, options?: FetchOptions): Promise<FetchedValues> {
+  fetch(keys: readonly StateKey[], block: BlockId, further: readonly Call[] = []): Promise<FetchedValues> {
     const plan = (missing: readonly StateKey[]) => this.#planSlots(missing, block.hash);
-    return this.#read(keys, block, { ...options, fetch: this.#fetch, plan });
+    return this.#read(keys, block, { further, fetch: this.#fetch, plan });
   }
 
   async #read(keys: readonly StateKey[], block: BlockId, options: ReadOptions): Promise<FetchedValues> {
@@ -139,13 +134,13 @@ export class StateFetcher {
 
   /** Sends one batch. Returns the outcomes of the further calls, and the keys of calls that the nodes do not support. */
   async #send(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]) {
-    const { block, batches, avoidedOrigins } = read;
+    const { block, batches } = read;
     const plan = read.plan(keys);
     const calls = callsOf(plan, block.hash, further);
     const price = this.#unitsOfCalls(calls);
     read.units += price;
     read.onSpent?.(price);
-    const batch = await read.fetch(calls, avoidedOrigins);
+    const batch = await read.fetch(calls);
     batches.push(batch);
     const { outcomes } = batch;
     const { way, shared, single } = plan;

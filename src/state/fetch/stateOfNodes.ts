@@ -6,7 +6,6 @@ import type { Call } from "../../jsonrpc/call.ts";
 import { keyName, type StateKey } from "../stateKey.ts";
 import type { Version } from "../store/unfollowedValues.ts";
 import type { ValueStore } from "../store/valueStore.ts";
-import { type FinalStore, readFinal } from "./finalValues.ts";
 import {
   type FoundValue,
   foundValue,
@@ -23,8 +22,6 @@ export interface StateOfNodesOptions {
   readonly fetcher: Pick<StateFetcher, "fetch">;
   /** Returns the store of the chain. Another chain may take it over. */
   readonly store: () => ValueStore;
-  /** Returns the store of values after this block, which replicas share. Undefined: the block is not final. */
-  readonly finalStore?: (block: BlockId) => FinalStore | undefined;
   /** Begins a fetch. Returns the function that makes its values known. */
   readonly beginFetch?: (block: BlockId) => ((fetched: FetchedValues) => void) | undefined;
   /** Returns block hashes that need no request. */
@@ -219,22 +216,15 @@ export class StateOfNodes {
     }
   }
 
-  /** Takes values from the store of final blocks and from nodes. The execution gets them, and they are stored. */
+  /** Takes values from nodes. The execution gets them, and they are stored. */
   async #fetchOwn(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]): Promise<readonly unknown[]> {
     const { block, onSpent } = read;
-    const { fetcher, finalStore, beginFetch } = this.#options;
-    const store = finalStore?.(block);
-    const final = store && (await readFinal(store, keys, block));
-    for (const found of final?.found ?? []) {
-      this.#enter(read, found);
-    }
-    const missing = final?.missing ?? keys;
+    const { fetcher, beginFetch } = this.#options;
     const onFetched = beginFetch?.(block);
-    const fetched = await fetcher.fetch(missing, block, { further, avoidedOrigins: final?.avoidedOrigins });
+    const fetched = await fetcher.fetch(keys, block, further);
     onFetched?.(fetched);
-    final?.add(fetched);
     onSpent?.(fetched.units);
-    for (const key of missing) {
+    for (const key of keys) {
       const value = fetched.values.get(key);
       if (value === undefined) {
         throw fetched.errors.get(key) ?? new Error(`no value of ${key.field} was fetched`);

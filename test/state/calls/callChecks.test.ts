@@ -49,7 +49,7 @@ const createRig = ({ outcomes, areRight = true, isSampled = true }: RigOptions) 
     }
   };
   const read = async () => fetchedValues();
-  const fetch: StateFetcher["fetch"] = async (_keys, _block, { further = [] } = {}) => {
+  const fetch: StateFetcher["fetch"] = async (_keys, _block, further = []) => {
     asked.push(...further.map(({ params }) => params));
     return fetchedValues({ outcomes: [left.shift()] });
   };
