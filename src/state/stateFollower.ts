@@ -117,7 +117,6 @@ export class StateFollower {
     this.#queue.endGeneration();
     const { values, heads } = this.#options;
     const latest = heads.current()?.latest;
-    values.unfollowed.clear();
     if (latest !== undefined && this.isFollowing) {
       this.#queue.restart(latest, reason);
     } else {

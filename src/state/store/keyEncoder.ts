@@ -12,8 +12,9 @@ export interface TableKey extends Omit<StateKey, "field"> {
 /** 20 bytes of address, 4 of the field, 32 of the slot. */
 export const KEY_WORDS = 14;
 export const ADDRESS_WORDS = 5;
-/** Position of the field in a key. */
+/** Position of the field in a key. Its higher bits are the version of a value at a block that is not followed, else zero. */
 export const FIELD_WORD = 5;
+const FIELD_BITS = 3;
 export const SLOT_START = 24;
 export const ADDRESS_BYTES = 20;
 export const SLOT_BYTES = 32;
@@ -23,7 +24,8 @@ export const FIELD_CODES: Readonly<Record<TableField, number>> = { slot: 0, bala
 
 const FIELDS: readonly TableField[] = ["slot", "balance", "nonce", "code", "storage"];
 
-export const fieldOf = (code: number): TableField => FIELDS[code] ?? "storage";
+/** Undefined: the value is of a block that is not followed. */
+export const fieldOf = (code: number): TableField | undefined => FIELDS[code];
 
 /** Where a value and its key are in bytes. Numbers are positions. */
 export interface ValuePlace {
@@ -64,10 +66,7 @@ export class KeyEncoder {
     return this.#hash;
   }
 
-  /**
-   * Encodes a key. Returns this encoder, whose content changes with the next key. `version`: it is part of the hash, so that a table
-   * need not look through the other versions of the key.
-   */
+  /** Encodes a key. Returns this encoder, whose content changes with the next key. */
   encode({ address, field, slot }: TableKey, version = 0): this {
     const { words } = this;
     // Most keys follow one of the same account.
@@ -75,13 +74,13 @@ export class KeyEncoder {
       this.#bytes.write(address.slice(2), 0, "hex");
       this.#address = address;
     }
-    words[FIELD_WORD] = FIELD_CODES[field];
+    words[FIELD_WORD] = FIELD_CODES[field] | (version << FIELD_BITS);
     if (slot === undefined) {
       this.#bytes.fill(0, SLOT_START);
     } else {
       this.#bytes.write(slot.slice(2), SLOT_START, "hex");
     }
-    return this.#hashed(version);
+    return this.#hashed();
   }
 
   /** Encodes the key of a place. */
@@ -94,12 +93,12 @@ export class KeyEncoder {
     } else {
       bytes.copy(this.#bytes, SLOT_START, slot, slot + SLOT_BYTES);
     }
-    return this.#hashed(0);
+    return this.#hashed();
   }
 
-  #hashed(version: number): this {
+  #hashed(): this {
     const { words } = this;
-    let hash = this.#seed ^ Math.imul(version, SECOND_FACTOR);
+    let hash = this.#seed;
     for (let word = 0; word < KEY_WORDS; word++) {
       hash = Math.imul(hash ^ (words[word] ?? 0), FIRST_FACTOR);
       hash ^= hash >>> 15;

@@ -81,22 +81,23 @@ export class ValueStore {
   /** While values of an earlier process are being added, a check says nothing about those that follow. */
   isRestoring = false;
 
-  /** `unfollowedBytes`: of values at blocks that are not followed. Their codes have the same amount again. */
+  /** `unfollowedBytes`: added for values at blocks that are not followed. Their codes have the same amount again. */
   constructor(maxBytes: number, unfollowedBytes = 0) {
     const codeBytes = Math.floor(maxBytes * CODE_SHARE);
-    this.unfollowed = new UnfollowedValues(unfollowedBytes);
-    const maxEntries = Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES));
+    const valueBytes = maxBytes - codeBytes + unfollowedBytes;
+    const maxEntries = Math.floor(valueBytes / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES));
     const table = new ValueTable(maxEntries);
     this.#table = table;
     this.#cleared = new ClearedStorage(table);
     this.#blocks = new FollowedBlocks(table, this.#cleared, maxEntries * HISTORY_SHARE);
+    this.unfollowed = new UnfollowedValues(table, this.#isPinned);
     this.#codes = new LRUCache({
       maxSize: Math.max(1, codeBytes + unfollowedBytes),
       sizeCalculation: ({ length }) => length + CODE_OVERHEAD_BYTES,
     });
   }
 
-  /** Changes when all values of followed blocks were forgotten. */
+  /** Changes when all values were forgotten. */
   get beginnings(): number {
     return this.#beginnings;
   }
@@ -277,7 +278,7 @@ export class ValueStore {
     for (let distance = 0; distance < table.last && keys.length < limit; distance += step) {
       const entry = 1 + ((start + distance) % table.last);
       const field = fieldOf(table.field(entry));
-      if (field !== "storage" && this.#isKnown(entry)) {
+      if (field !== undefined && field !== "storage" && this.#isKnown(entry)) {
         const place = table.placeOfSlot(entry);
         keys.push(keyAt(field, field === "slot" ? place : { ...place, slot: undefined }));
       }
@@ -314,7 +315,11 @@ export class ValueStore {
     const field = fieldOf(table.field(entry));
     const mayChange = table.has(entry, 0) && table.from(entry) <= at && (isWhole || !table.has(entry, SAVED));
     const isKnown = this.#isKnown(entry);
-    return mayChange && field !== "storage" && (isKnown || !isWhole) && this.#isNewest(entry, field, at)
+    return mayChange &&
+      field !== undefined &&
+      field !== "storage" &&
+      (isKnown || !isWhole) &&
+      this.#isNewest(entry, field, at)
       ? { entry, field, isKnown }
       : undefined;
   }
@@ -348,13 +353,13 @@ export class ValueStore {
     return this.isApplied(block) ? this.add(key, block, this.storeCode(code)) : "refused";
   }
 
-  /** Forgets all values of followed blocks, and makes one block readable. */
+  /** Forgets all values, and makes one block readable. */
   begin(block: BlockId): void {
     this.clear();
     this.#blocks.begin(block);
   }
 
-  /** Forgets all values of followed blocks. No block is readable then. Codes stay, because their hashes name them. */
+  /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
     this.#beginnings++;
     this.isTrusted = true;
@@ -464,10 +469,11 @@ export class ValueStore {
     return entry;
   }
 
+  readonly #isPinned = (entry: Entry): boolean => this.#blocks.isPinned(entry);
+
   /** Evicts an entry. If all are pinned, fewer old blocks stay readable. */
   #makeRoom(): boolean {
-    const isPinned = (entry: Entry): boolean => this.#blocks.isPinned(entry);
-    while (!this.#table.evict(isPinned)) {
+    while (!this.#table.evict(this.#isPinned)) {
       if (!this.#blocks.dropOldest()) {
         return false;
       }

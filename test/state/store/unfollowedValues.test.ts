@@ -3,7 +3,6 @@ import { test } from "node:test";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import { hashOf } from "../../support/builders/heads.ts";
-import { runAll } from "../../support/builders/runAll.ts";
 import { addressOf } from "../../support/builders/stateModel.ts";
 
 const MAX_BYTES = 8_000_000;
@@ -22,7 +21,8 @@ test("a value at one block is not found at another block", () => {
 });
 
 test("values fill their memory with at most 130 bytes each, and the oldest ones are evicted", () => {
-  const { unfollowed } = new ValueStore(0, MAX_BYTES);
+  const store = new ValueStore(0, MAX_BYTES);
+  const { unfollowed } = store;
   const count = Math.floor(MAX_BYTES / MAX_BYTES_OF_VALUE);
   const version = unfollowed.versionOf("block");
   for (let slot = 0; slot < 3 * count; slot++) {
@@ -31,18 +31,29 @@ test("values fill their memory with at most 130 bytes each, and the oldest ones 
   const found = Array.from({ length: 3 * count }, (_, slot) => unfollowed.read(slotKey(slot), version));
   assert.ok(found.filter((value) => value !== undefined).length >= count);
   assert.equal(found.at(-1), digits(3 * count - 1));
-  assert.ok(unfollowed.bytes < 1.1 * MAX_BYTES, `${unfollowed.bytes} bytes`);
+  assert.ok(store.bytes < 1.1 * MAX_BYTES, `${store.bytes} bytes`);
 });
 
-test("a drop of the followed blocks ends no value of another block", () => {
-  const store = new ValueStore(MAX_BYTES, MAX_BYTES);
+test("values of followed blocks and of others share the room, and end together", () => {
+  const store = new ValueStore(MAX_BYTES);
   const { unfollowed } = store;
   const version = unfollowed.versionOf("block");
-  unfollowed.enter(slotKey(1), version, digits(1));
-  store.begin({ number: 7n, hash: hashOf(7) });
-  runAll(store.prune());
-  store.clear();
-  assert.equal(unfollowed.read(slotKey(1), version), digits(1));
-  unfollowed.clear();
+  const block = { number: 7n, hash: hashOf(7) };
+  store.begin(block);
+  assert.equal(store.add(slotKey(1), block, digits(1)), "added");
+  unfollowed.enter(slotKey(1), version, digits(2));
+  assert.deepEqual([store.get(slotKey(1), block), unfollowed.read(slotKey(1), version)], [digits(1), digits(2)]);
+  assert.deepEqual(
+    store.sample(10, () => 0),
+    [slotKey(1)],
+    "checks and rows have the followed values alone",
+  );
+  assert.equal([...store.takeChanges(block, true)].filter((change) => change !== undefined).length, 1);
+  for (let slot = 2; slot < MAX_BYTES / 50; slot++) {
+    unfollowed.enter(slotKey(slot), version, digits(slot));
+  }
+  assert.equal(store.get(slotKey(1), block), undefined, "it was not read for long");
+  store.begin(block);
+  assert.equal(store.size, 0);
   assert.equal(unfollowed.read(slotKey(1), version), undefined);
 });
