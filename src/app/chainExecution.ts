@@ -3,7 +3,7 @@ import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { Disagreements } from "../cache/disagreements.ts";
 import { type StateReadContext, spendUnits } from "../core/context.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
-import type { StateSource } from "../core/stateReader.ts";
+import type { StateKeys, StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/chainForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";
@@ -18,12 +18,10 @@ import type { RulesWatch } from "../runs/rulesWatch.ts";
 import { SenderRecovery } from "../runs/senderRecovery.ts";
 import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import { createSimulator, createStateReadLimit, type Simulator } from "../simulation/simulator.ts";
+import { type BlockState, BlockStates, type KnownState } from "../state/blockState.ts";
 import type { CallOutcome, CallRun } from "../state/calls/callRun.ts";
-import type { ExecutionReads } from "../state/executionReads.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
-import { StateOfNodes } from "../state/fetch/stateOfNodes.ts";
-import type { ValueStore } from "../state/store/valueStore.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ChainParts } from "./chainParts.ts";
 import { workerEntry } from "./workerEntry.ts";
@@ -36,17 +34,13 @@ const MAX_STATE_READS = 16;
 interface ExecutedChain {
   readonly rules: Pick<RulesWatch, "forks">;
   readonly senders: SenderCache;
-  readonly state: {
-    /** Undefined if state is not followed. */
-    readonly executionReads: ExecutionReads | undefined;
-    readonly store: ValueStore;
-  };
+  readonly state: KnownState;
 }
 
-const createState = (
+const createStates = (
   { config, shared: { telemetry }, upstreams, pipeline, unitsOf }: ChainParts,
-  { state }: ExecutedChain,
-): StateOfNodes => {
+  known: KnownState,
+): BlockStates => {
   const { heads } = upstreams;
   const { stated } = pipeline;
   const agreed = createAgreedFetch({
@@ -54,11 +48,9 @@ const createState = (
     fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
     disagreements: new Disagreements(config.name, telemetry),
   });
-  return new StateOfNodes({
+  return new BlockStates({
+    ...{ chain: config.name, heads, known, telemetry },
     fetcher: new StateFetcher(agreed, unitsOf),
-    beginFetch: (block) => state.executionReads?.beginFetch(block),
-    store: () => state.store,
-    hashOf: (number) => heads.current()?.at(number)?.hash,
     epoch: () => stated.epoch(Date.now()),
   });
 };
@@ -116,7 +108,7 @@ const nativesOf =
 const createFeedExecutor = (
   { config: { name: chain, simulate }, shared }: ChainParts,
   { rules, senders }: ExecutedChain,
-  state: StateOfNodes,
+  states: BlockStates,
   workers: EvmWorkers,
 ): Executor => {
   const { log, metrics } = shared.telemetry;
@@ -127,7 +119,7 @@ const createFeedExecutor = (
     senders: new SenderRecovery({ cache: senders, workers }),
     // The feed has the newest blocks.
     nativeContracts: nativesOf(rules)(BigInt(Math.floor(Date.now() / 1_000))),
-    stateAt: (block, hint) => state.at(block, hint),
+    stateAt: (block, hint) => states.at(block, { from: "nodes", hint }),
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
     onRetry: ({ number, index }, cause) => {
       metrics.pendingMismatches.inc({ chain, what: "unreadable" });
@@ -142,8 +134,7 @@ export class ChainExecution {
   /** Creates the executor of the feed's transactions. Its thread starts with the first call. */
   readonly executor: () => Executor;
   readonly #parts: ChainParts;
-  readonly #chain: ExecutedChain;
-  readonly #state: StateOfNodes;
+  readonly #states: BlockStates;
   readonly #workers: EvmWorkers;
   readonly #turns = new FairGate({ max: MAX_STATE_READS, overloaded: "too many state reads are waiting" });
   readonly #measure: () => void;
@@ -152,17 +143,16 @@ export class ChainExecution {
   constructor(parts: ChainParts, chain: ExecutedChain) {
     const { config, shared } = parts;
     const { beforeScrape, workersBusy } = shared.telemetry.metrics;
-    const state = createState(parts, chain);
+    const states = createStates(parts, chain.state);
     const workers = createSimulationWorkers(parts, chain.rules);
     this.#parts = parts;
-    this.#chain = chain;
-    this.#state = state;
+    this.#states = states;
     this.#workers = workers;
     this.#spend = shared.usages.spending(config.name);
     this.#measure = () => workersBusy.set({ chain: config.name }, workers.busy);
     beforeScrape.add(this.#measure);
     this.simulator = createChainSimulator(parts, chain.rules, workers);
-    this.executor = () => createFeedExecutor(parts, chain, state, workers);
+    this.executor = () => createFeedExecutor(parts, chain, states, workers);
   }
 
   /** Executes a call on the block of a header, and returns what it read. */
@@ -177,8 +167,10 @@ export class ChainExecution {
     const { name: chain, simulate, reads } = this.#parts.config;
     const { metrics } = this.#parts.shared.telemetry;
     const { caller, bypassCache, noCache } = context;
-    const known = this.#chain.state.executionReads;
-    return this.#state.at(block, hint, {
+    return this.#states.at(block, {
+      from: bypassCache || noCache === true ? "nodes" : "both",
+      client: caller.clientId,
+      hint,
       onRead: createStateReadLimit({
         maxStateReads: simulate.maxStateReads,
         context,
@@ -190,9 +182,13 @@ export class ChainExecution {
         spendUnits(context, ofAll);
         this.#spend(caller, ofAll);
       },
-      known: bypassCache || noCache === true ? undefined : known?.begin(block, caller.clientId),
       takeTurn: (task) => this.#turns.run(ownerOf(caller), task),
     });
+  }
+
+  /** Returns the state after a block from known values alone. Those that a run probably reads are sent with it. */
+  knownStateAt(block: BlockId, expected: StateKeys | undefined): BlockState {
+    return this.#states.at(block, { from: "known", expected });
   }
 
   close(): Promise<void> {

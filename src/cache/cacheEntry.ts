@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
+import type { Grade } from "../core/grade.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
-import type { Grade, RpcRequest } from "../core/rpcSource.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
+import type { Grade } from "../core/grade.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { CacheStatus, Grade, RpcResponse } from "../core/rpcSource.ts";
+import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 

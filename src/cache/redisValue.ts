@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { crc32, deflateRaw, inflateRaw, inflateRawSync } from "node:zlib";
-import type { Grade } from "../core/rpcSource.ts";
+import type { Grade } from "../core/grade.ts";
 import { formatData, type Hash } from "../ethereum/hex.ts";
 import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 

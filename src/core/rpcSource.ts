@@ -1,6 +1,7 @@
 import { parseJson } from "../json/jsonBytes.ts";
 import type { Awaitable, Call, Reply } from "../jsonrpc/call.ts";
 import type { Context } from "./context.ts";
+import type { Grade } from "./grade.ts";
 import type { BlockId } from "./heads.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode } from "./view.ts";
@@ -53,12 +54,6 @@ export interface CacheStatus {
   readonly collapsed?: boolean;
   readonly detail?: string;
 }
-
-/**
- * How far an answer, a value or a write set is verified (docs/answers.md, x-forebay-proof). `proven`: hashes bind all of it to the
- * header of its block. `checked`: something verifies a part of it. `stated`: a node said so. An answer without a grade is stated.
- */
-export type Grade = "proven" | "checked" | "stated";
 
 export interface RpcResponse extends Reply {
   readonly status: CacheStatus;

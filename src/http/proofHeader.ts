@@ -1,19 +1,14 @@
+import { type Grade, weakestGrade } from "../core/grade.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 
-/** What an answer is, the weakest first. */
-const LABELS = ["stated", "checked", "proven"] as const;
-type ProofLabel = (typeof LABELS)[number];
-
 type Labelled = Pick<RpcResponse, "grade" | "block">;
-
-const labelOf = ({ grade }: Labelled): ProofLabel => grade ?? "stated";
 
 /** Texts of more blocks are not kept. */
 const MAX_TEXTS = 1_024;
 
 /** Formats the header x-forebay-proof (docs/answers.md). The texts of blocks that are often read are formatted once. */
 export class ProofHeader {
-  readonly #texts: Readonly<Record<ProofLabel, Map<bigint, string>>> = {
+  readonly #texts: Readonly<Record<Grade, Map<bigint, string>>> = {
     stated: new Map(),
     checked: new Map(),
     proven: new Map(),
@@ -26,23 +21,17 @@ export class ProofHeader {
       return "stated";
     }
     return responses.length === 1
-      ? this.#textOf(labelOf(first), first.block?.number)
+      ? this.#textOf(first.grade ?? "stated", first.block?.number)
       : this.#formatMany(responses, first.block?.number);
   }
 
   /** A batch has the label of its weakest item, and a block if all items are of it. */
   #formatMany(responses: readonly Labelled[], number: bigint | undefined): string {
-    let weakest: ProofLabel = "proven";
-    let isOfOne = true;
-    for (const response of responses) {
-      const label = labelOf(response);
-      weakest = LABELS.indexOf(label) < LABELS.indexOf(weakest) ? label : weakest;
-      isOfOne &&= response.block?.number === number;
-    }
-    return this.#textOf(weakest, isOfOne ? number : undefined);
+    const isOfOne = responses.every(({ block }) => block?.number === number);
+    return this.#textOf(weakestGrade(responses.map(({ grade }) => grade)), isOfOne ? number : undefined);
   }
 
-  #textOf(label: ProofLabel, number: bigint | undefined): string {
+  #textOf(label: Grade, number: bigint | undefined): string {
     if (number === undefined) {
       return label;
     }

@@ -1,4 +1,5 @@
 import type { Context } from "../core/context.ts";
+import { isAtLeast } from "../core/grade.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import { isNull, parsedResult, type RpcResponse } from "../core/rpcSource.ts";
@@ -135,8 +136,8 @@ const readBelow =
   (mode: PendingMode, readAt: ReadsBelowPending["readAt"], base: ResolvedBlock): PendingRead["atBase"] =>
   async () => {
     const response = await readAt(base);
-    const isVerified = response.grade === "proven" || response.grade === "checked";
-    return { ...response, grade: isVerified && EXECUTED.has(mode) ? "checked" : undefined };
+    const isVerified = isAtLeast(response.grade, "checked") && EXECUTED.has(mode);
+    return { ...response, grade: isVerified ? "checked" : undefined };
   };
 
 /** Adds the pending mode to a response. If there is an error instead, records the mode in the client's request. */

@@ -1,16 +1,16 @@
+import type { Grade } from "../core/grade.ts";
 import type { BlockId, Heads, RingBlock } from "../core/heads.ts";
-import type { Grade } from "../core/rpcSource.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "./writeSet.ts";
 
-/** A value that a node returned for a block's hash: 64 digits of hex, or a code. */
+/** A value that a node returned for a block's hash: 64 digits of hex, of a code the hash. */
 export interface NodeValue {
   readonly key: StateKey;
-  readonly value: string | Uint8Array;
+  readonly value: string;
   /** Undefined if the name of the node is not known. */
-  readonly node: string | undefined;
-  /** Default: stated. `proven`: it follows from the state root of the block. Not of the bytes of a code, which the hash names. */
-  readonly grade?: Grade;
+  readonly node?: string | undefined;
+  /** Default: stated. `proven`: it follows from the state root of the block. */
+  readonly grade?: Grade | undefined;
 }
 
 /** Later values are dropped, and asked again after the block. */

@@ -11,8 +11,7 @@ import {
 import { runSlicedWhile } from "./runSliced.ts";
 import type { SourceGuard } from "./sources/sourceGuard.ts";
 import type { StateKey } from "./stateKey.ts";
-import { codeDigits } from "./stateKey.ts";
-import type { AddResult, ValueStore } from "./store/valueStore.ts";
+import type { ValueStore } from "./store/valueStore.ts";
 import type { WriteSet, WriteSetSourceKind } from "./writeSet.ts";
 
 /** A known value that differs from a node's. */
@@ -43,9 +42,6 @@ export interface BlockQueueOptions {
   onError(error: unknown): void;
 }
 
-/** Of a code, which is hashed in steps of about a microsecond. */
-const BYTES_PER_STEP = 200;
-
 /** Applies the write sets of awaited blocks to the known values, one after the other, and undoes blocks that are not canonical. */
 export class BlockQueue {
   /** The first is the child of the newest applied block that is canonical. */
@@ -71,17 +67,10 @@ export class BlockQueue {
   /** Adds a value that a node returned for the hash of an applied block. */
   addNow(added: NodeValue, block: BlockId): void {
     const { values, onDifference } = this.#options;
-    const { key, value, node } = added;
-    if (this.#add(added, block) === "different") {
-      const known = values.getUntrusted(key, block) ?? "";
-      const actual = typeof value === "string" ? value : codeDigits(value);
-      onDifference({ key, block, known, actual, node });
+    const { key, value, node, grade } = added;
+    if (values.add(key, block, value, grade) === "different") {
+      onDifference({ key, block, known: values.getUntrusted(key, block) ?? "", actual: value, node });
     }
-  }
-
-  #add({ key, value, grade }: NodeValue, block: BlockId): AddResult {
-    const { values } = this.#options;
-    return typeof value === "string" ? values.add(key, block, value, grade) : values.addCode(key, block, value);
   }
 
   /** Begins to apply awaited blocks, unless that is running. */
@@ -213,14 +202,11 @@ export class BlockQueue {
   *#addBuffered({ block, bufferedValues }: AwaitedBlock): Generator<void, void> {
     const generation = this.#generation;
     for (const buffered of bufferedValues) {
-      const { value } = buffered;
       if (generation !== this.#generation) {
         return;
       }
       this.addNow(buffered, block);
-      for (let bytes = typeof value === "string" ? 0 : value.length; bytes >= 0; bytes -= BYTES_PER_STEP) {
-        yield;
-      }
+      yield;
     }
   }
 }

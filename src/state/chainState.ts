@@ -3,10 +3,10 @@ import { UnverifiedError } from "../core/node.ts";
 import { directNodeCall } from "../nodes/directNodeCall.ts";
 import { isDevelopmentNode } from "../telemetry/forwardedReasons.ts";
 import type { DropReason } from "../telemetry/stateMetrics.ts";
+import type { Followed, KnownState } from "./blockState.ts";
 import type { CallCache } from "./calls/callCache.ts";
 import type { StoredCall } from "./calls/storedCall.ts";
 import { StateCost } from "./cost.ts";
-import type { ExecutionReads } from "./executionReads.ts";
 import { type RestorableState, StateRows } from "./rows/stateRows.ts";
 import { runSliced } from "./runSliced.ts";
 import { createSameRules } from "./sameRules.ts";
@@ -45,7 +45,7 @@ const optionsOf = (parts: StateParts, views: StateChain) => {
 type Costs = Pick<FollowedState, "cost" | "guard">;
 
 /** The known state of one chain. It begins when the chain is known. */
-export class ChainState {
+export class ChainState implements KnownState {
   readonly #options: ReturnType<typeof optionsOf>;
   /** The state of the chain that this one replaces, until it begins. */
   #before: ChainState | undefined;
@@ -102,8 +102,8 @@ export class ChainState {
   }
 
   /** Undefined if state is not followed. */
-  get executionReads(): ExecutionReads | undefined {
-    return this.#readers?.executionReads;
+  get followed(): Followed | undefined {
+    return this.#readers?.followed;
   }
 
   /** Drops all values, because a node's state changed without a block. */

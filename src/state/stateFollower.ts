@@ -4,6 +4,7 @@ import type { DropReason } from "../telemetry/stateMetrics.ts";
 import { AwaitedBlock, linkedBlocks, type NodeValue } from "./awaitedBlocks.ts";
 import { BlockQueue, type BlockQueueOptions } from "./blockQueue.ts";
 import type { StateCost } from "./cost.ts";
+import type { StateKey } from "./stateKey.ts";
 import { readableBlocks } from "./store/followedBlocks.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
@@ -15,6 +16,20 @@ export interface StateFollowerOptions extends Omit<BlockQueueOptions, "heads" | 
   /** Whether the same rules apply to a block and to its parent. */
   hasSameRules(parent: RingBlock, block: RingBlock): boolean;
 }
+
+/** What nodes returned for a block's hash. */
+export interface ReadValues extends Pick<NodeValue, "node" | "grade"> {
+  /** 64 digits of hex, of a code its hash. */
+  readonly values: Iterable<readonly [StateKey, string]>;
+  /** By their hash: 64 digits of hex. */
+  readonly codes?: Iterable<readonly [string, Uint8Array]>;
+  /** See `RpcResponse`. */
+  readonly isConfirmed?: boolean | undefined;
+}
+
+type EnterValues = (read: ReadValues, block: BlockId) => void;
+
+const NO_CODES: ReadonlyMap<string, Uint8Array> = new Map();
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
 const MAX_MISSING_MS = 120_000;
@@ -71,8 +86,23 @@ export class StateFollower {
     return this.#queue.awaited.find(block)?.settled;
   }
 
-  /** Adds a value that a node returned for a block's hash. */
-  add(value: NodeValue, block: BlockId, generation: number): void {
+  /** Begins a read of nodes. Returns the function that makes its values known, unless a second origin is required and lacks. */
+  beginRead(): EnterValues {
+    const { generation } = this;
+    return ({ values, codes = NO_CODES, isConfirmed, ...origin }, block) => {
+      if (isConfirmed === false) {
+        return;
+      }
+      for (const [hash, code] of codes) {
+        this.#options.values.storeCode(code, hash);
+      }
+      for (const [key, value] of values) {
+        this.#add({ key, value, ...origin }, block, generation);
+      }
+    };
+  }
+
+  #add(value: NodeValue, block: BlockId, generation: number): void {
     if (generation !== this.generation || this.#isReleased) {
       return;
     }

@@ -4,12 +4,14 @@ import type { CallScope } from "../core/context.ts";
 import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript } from "../core/sharedValues.ts";
+import type { StateKeys } from "../core/stateReader.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
 import type { ForwardedReasons } from "../telemetry/forwardedReasons.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
+import type { BlockState } from "./blockState.ts";
 import type { CallOutcome, CallRun } from "./calls/callRun.ts";
 import type { StateRowsOptions } from "./rows/stateRows.ts";
 import type { FindExecuted } from "./sources/executedSource.ts";
@@ -72,6 +74,8 @@ export interface StateChain {
     | {
         /** Executes a call on the block of a header, and returns what it read. */
         runCall(call: Omit<CallRun, "block">, header: HeaderFields, signal: AbortSignal): Promise<CallOutcome>;
+        /** Returns the state after a block from known values alone. */
+        knownStateAt(block: BlockId, expected: StateKeys | undefined): BlockState;
       }
     | undefined;
   readonly findExecuted: FindExecuted;

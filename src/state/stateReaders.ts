@@ -2,10 +2,10 @@ import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { Disagreements } from "../cache/disagreements.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import { Audit } from "./audit.ts";
+import type { Followed } from "./blockState.ts";
 import { type ChainCallCache, createCallCache } from "./calls/createCallCache.ts";
 import type { StoredCall } from "./calls/storedCall.ts";
 import type { StateCost } from "./cost.ts";
-import { ExecutionReads } from "./executionReads.ts";
 import { createNodeReaders } from "./fetch/nodeReaders.ts";
 import { ProofReader } from "./fetch/proofReader.ts";
 import { StateFetcher } from "./fetch/stateFetcher.ts";
@@ -41,7 +41,8 @@ interface StateReadersOptions extends FollowedState, StateParts {
 /** What answers from the followed state of one chain, learns more of it, and compares it with nodes. */
 export interface StateReaders {
   readonly reads: StateReads;
-  readonly executionReads: ExecutionReads;
+  /** What executions read. */
+  readonly followed: Followed;
   /** Undefined if calls are not answered from earlier answers. */
   readonly calls: ChainCallCache | undefined;
   readonly learner: StateLearner;
@@ -89,7 +90,7 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const shared = { ...checked, follower, waits };
   return {
     reads: new StateReads({ ...shared, audit, proofs }),
-    executionReads: new ExecutionReads({ ...shared, heads }),
+    followed: { follower, cost, waits },
     ...{ calls, learner, audit },
     close: () => calls?.close(),
   };

@@ -8,7 +8,7 @@ import type { StateCost } from "./cost.ts";
 import type { ProofReader, ProvenValues } from "./fetch/proofReader.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateField, StateKey } from "./stateKey.ts";
-import { ZERO_VALUE } from "./stateKey.ts";
+import { codeDigits, ZERO_VALUE } from "./stateKey.ts";
 import { StateLookups } from "./stateLookups.ts";
 import type { ValueStore } from "./store/valueStore.ts";
 import type { WriteSetWaits } from "./writeSetWaits.ts";
@@ -87,13 +87,8 @@ export class StateReads {
 
   /** Returns the function that lets the values of a proof, requested from now on, become known. */
   beginProof(): (values: ProvenValues["values"], block: BlockId) => void {
-    const { follower } = this.#options;
-    const { generation } = follower;
-    return (values, block) => {
-      for (const [key, value] of follower.isFollowing ? values : []) {
-        follower.add({ key, value, node: undefined, grade: "proven" }, block, generation);
-      }
-    };
+    const enter = this.#options.follower.beginRead();
+    return (values, block) => enter({ values, grade: "proven" }, block);
   }
 
   #ageOf({ block, context }: StateRead): bigint {
@@ -185,25 +180,19 @@ export class StateReads {
   }
 
   #addResponse({ key }: Pick<StateRead, "key">, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
-    const { generation } = this.#options.follower;
+    const { follower } = this.#options;
+    const enter = follower.beginRead();
     return whenKnown(ask(), (response) => {
-      if (isFreshFromNode(response)) {
-        this.#add(key, response, generation);
+      const { body, block, node, isConfirmed } = response;
+      const isFresh = isFreshFromNode(response) && body instanceof Uint8Array;
+      const parsed = isFresh && follower.isFollowing ? parseStateBody(key.field, body) : undefined;
+      if (parsed !== undefined && block !== undefined) {
+        const value = typeof parsed === "string" ? parsed : codeDigits(parsed);
+        const codes = typeof parsed === "string" ? [] : [[value, parsed] as const];
+        enter({ values: [[key, value]], codes, node, isConfirmed }, block);
       }
       return response;
     });
-  }
-
-  /** Adds the value of a response that a node gave for a block's hash, unless a second origin is required and lacks. */
-  #add(key: StateKey, { body, block, node, isConfirmed }: RpcResponse, generation: number): void {
-    const { follower } = this.#options;
-    if (block === undefined || isConfirmed === false || !follower.isFollowing || !(body instanceof Uint8Array)) {
-      return;
-    }
-    const value = parseStateBody(key.field, body);
-    if (value !== undefined) {
-      follower.add({ key, value, node }, block, generation);
-    }
   }
 
   #count({ method, key, block, context }: StateRead, isHit: boolean): void {

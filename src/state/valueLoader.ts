@@ -10,7 +10,7 @@ type Reader = Pick<StateFetcher, "unitsFor" | "read" | "readSingly">;
 
 export interface ValueLoaderOptions {
   readonly values: Pick<ValueStore, "get" | "code" | "gradeOf">;
-  readonly follower: Pick<StateFollower, "add" | "generation">;
+  readonly follower: Pick<StateFollower, "beginRead">;
   readonly reader: Reader;
   readonly unitsOf: UnitsOf;
   /** Undefined: no value is read by proof. */
@@ -89,12 +89,10 @@ export class ValueLoader {
     if (keys.length === 0 || proofs === undefined) {
       return;
     }
-    const { generation } = follower;
+    const enter = follower.beginRead();
     onSpent(proofs.unitsFor(keys));
     for (const { values } of await proofs.readOwn(keys, block)) {
-      for (const [key, value] of values) {
-        follower.add({ key, value, node: undefined, grade: "proven" }, block, generation);
-      }
+      enter({ values, grade: "proven" }, block);
     }
   }
 
@@ -105,14 +103,8 @@ export class ValueLoader {
 
   async #add(block: BlockId, read: (reader: Reader) => Promise<FetchedValues>): Promise<void> {
     const { follower, reader } = this.#options;
-    const { generation } = follower;
-    const { values, codes, node, isConfirmed } = await read(reader);
-    if (isConfirmed === false) {
-      return;
-    }
-    for (const [key, value] of values) {
-      follower.add({ key, value: codes.get(value) ?? value, node }, block, generation);
-    }
+    const enter = follower.beginRead();
+    enter(await read(reader), block);
   }
 
   /**

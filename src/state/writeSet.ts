@@ -1,5 +1,5 @@
+import type { Grade } from "../core/grade.ts";
 import type { BlockId } from "../core/heads.ts";
-import type { Grade } from "../core/rpcSource.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 
 /** A value that a block wrote, or "unknown" if the source only says that it was written. */

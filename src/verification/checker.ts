@@ -1,7 +1,8 @@
 import type { Context } from "../core/context.ts";
+import type { Grade } from "../core/grade.ts";
 import { type BlockId, isCanonicalIn } from "../core/heads.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
-import type { Grade, RpcRequest } from "../core/rpcSource.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import { hasItems } from "../core/wholeResults.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Awaitable, type Call, createCall, whenKnown } from "../jsonrpc/call.ts";

@@ -338,7 +338,9 @@ test("a call that was learned without proofs is proven when a client requires it
     world.mine();
     await follow();
     await answer();
-    return (await answer()).label?.startsWith("checked") === true;
+    const { headers } = await rpc(service.url, "eth_call", [call, "latest"]);
+    assert.match(headers.get("x-forebay-proof") ?? "", /^stated/);
+    return headers.get("cache-status")?.includes("detail=state") === true;
   }, "the call is learned on stated values");
   for (const value of [8n, 9n]) {
     world.mine([], undefined, value);

@@ -55,8 +55,8 @@ const runRandomHeads = async (seed: number): Promise<number> => {
     const at = pick(random, chain.slice(-3));
     const value = values.get(key, at);
     if (value === undefined) {
-      const { generation } = follower;
-      fetches.push(() => follower.add({ key, value: modelValue(at, key), node: undefined }, at, generation));
+      const enter = follower.beginRead();
+      fetches.push(() => enter({ values: [[key, modelValue(at, key)]] }, at));
     } else {
       hits++;
       assert.equal(value, modelValue(at, key), `${JSON.stringify(key)} at ${at.number}`);

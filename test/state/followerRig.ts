@@ -53,7 +53,7 @@ const createFollower = (
     onDropped: (reason) => dropped.push(reason),
   });
   const enter = (at: { number: bigint; hash: `0x${string}` }, value = ONE, node?: string) =>
-    follower.add({ key: BALANCE, value, node }, at, follower.generation);
+    follower.beginRead()({ values: [[BALANCE, value]], node }, at);
   return { heads, values, follower, dropped, outcomes, differences, enter };
 };
 

@@ -138,10 +138,10 @@ export class ModelRun {
     }
     const { key, block } = fetch;
     const value = modelValue(block, key);
-    if (key.field === "code") {
-      this.#values.addCode(key, block, block.codes.get(value) ?? new Uint8Array(0));
-    } else {
-      this.#actions.enter(this.#values, key, block, value);
+    const code = block.codes.get(value);
+    if (code !== undefined) {
+      this.#values.storeCode(code);
     }
+    this.#actions.enter(this.#values, key, block, value);
   }
 }

@@ -67,7 +67,7 @@ const createRig = (onApplied = (): void => undefined) => {
     await nextTick();
     return next;
   };
-  const enter = (at: BlockId) => follower.add({ key: BALANCE, value: ONE, node: undefined }, at, follower.generation);
+  const enter = (at: BlockId) => follower.beginRead()({ values: [[BALANCE, ONE]] }, at);
   return { follower, values, events, outcomes, extend, enter };
 };
 

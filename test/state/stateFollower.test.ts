@@ -54,13 +54,8 @@ test("values that wait for a write set enter in slices, and all of them before i
   const next = block(FIRST + 1n);
   heads.move(next);
   const settled = follower.untilApplied(next);
-  const codes = Array.from({ length: 100 }, (_, index) => {
-    const address = addressOf(index);
-    return { address, field: "code" as const, slot: undefined };
-  });
-  for (const [index, key] of codes.entries()) {
-    follower.add({ key, value: Buffer.alloc(24_576, String(index)), node: undefined }, next, follower.generation);
-  }
+  const keys = Array.from({ length: 4_000 }, (_, index) => ({ ...BALANCE, address: addressOf(index) }));
+  follower.beginRead()({ values: keys.map((key) => [key, ONE] as const) }, next);
   source.answer(next, emptyWriteSet(next));
   let isSettled = false;
   void settled?.then(() => {
@@ -72,7 +67,7 @@ test("values that wait for a write set enter in slices, and all of them before i
     turns++;
   }
   assert.ok(turns > 4, `${turns} turns`);
-  assert.ok(codes.every((key) => values.get(key, next) !== undefined));
+  assert.ok(keys.every((key) => values.get(key, next) !== undefined));
 });
 
 test("a reorganisation drops what was fetched at its blocks, and cancels their reads", async () => {
@@ -144,11 +139,11 @@ test("a paid source is not read while the policy says that it does not pay", asy
 
 test("values that were asked before all values were dropped do not enter", () => {
   const { values, follower, dropped } = createRig();
-  const before = follower.generation;
+  const enter = follower.beginRead();
   follower.forget();
-  follower.add({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), before);
+  enter({ values: [[BALANCE, ONE]] }, block(FIRST));
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
-  follower.add({ key: BALANCE, value: ONE, node: undefined }, block(FIRST), follower.generation);
+  follower.beginRead()({ values: [[BALANCE, ONE]] }, block(FIRST));
   assert.equal(values.get(BALANCE, block(FIRST)), ONE);
   assert.deepEqual(dropped, ["nodeChanged"]);
 });

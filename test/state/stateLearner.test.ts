@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
+import type { ReadValues } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { StateLearner } from "../../src/state/stateLearner.ts";
 import { ValueLoader, type ValueLoaderOptions } from "../../src/state/valueLoader.ts";
@@ -32,7 +33,10 @@ const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [
   const follower = {
     generation: 3,
     isFollowing: true,
-    add: ({ key }: { readonly key: StateKey }) => entered.push(key),
+    beginRead:
+      () =>
+      ({ values: read }: ReadValues) =>
+        entered.push(...[...read].map(([key]) => key)),
   };
   const reader: ValueLoaderOptions["reader"] = {
     unitsFor: ({ length }) => Math.ceil(length / 4) * 26,

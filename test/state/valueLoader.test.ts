@@ -43,10 +43,13 @@ const createRig = (hasLists: boolean, stated?: StateKey) => {
       gradeOf: (key) => (known.get(key) === true ? "proven" : "stated"),
     },
     follower: {
-      generation: 0,
-      add: ({ key, grade }) => {
-        known.set(key, grade === "proven");
-      },
+      beginRead:
+        () =>
+        ({ values, grade }) => {
+          for (const [key] of values) {
+            known.set(key, grade === "proven");
+          }
+        },
     },
     reader,
     unitsOf,

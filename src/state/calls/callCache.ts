@@ -22,7 +22,7 @@ import type { CallEntry, CallTable } from "./callTable.ts";
 
 export interface CallCacheOptions {
   readonly table: CallTable;
-  readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "isProvenSince" | "isWrittenSince">;
+  readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "gradeSince" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall">;
   readonly learner: Pick<CallLearner, "add">;

@@ -1,6 +1,6 @@
+import type { Grade } from "../../core/grade.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { NodeError } from "../../core/node.ts";
-import type { Grade } from "../../core/rpcSource.ts";
 import { isAddress } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";

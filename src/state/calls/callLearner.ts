@@ -215,9 +215,9 @@ export class CallLearner {
     if (run.kind === "missing" && isProgress(run.keys, attempt.lacked)) {
       return run.keys;
     }
-    if (run.kind === "answer" && attempt.requiresProof && !attempt.lackedProofs && run.stated.length > 0) {
+    if (run.kind === "answer" && attempt.requiresProof && !attempt.lackedProofs && run.unproven.length > 0) {
       attempt.lackedProofs = true;
-      return run.stated;
+      return run.unproven;
     }
     this.#end(attempt, outcomeOf(run, attempt));
     return [];

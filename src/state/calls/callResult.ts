@@ -1,6 +1,6 @@
+import { type Grade, weakestGrade } from "../../core/grade.ts";
 import type { BlockId, HeaderFields, Heads } from "../../core/heads.ts";
 import type { EnvironmentOpcode, ReadSet } from "../../core/readSet.ts";
-import type { Grade } from "../../core/rpcSource.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { accountKey, accountKeys, type StateKey, slotKey, ZERO_VALUE } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
@@ -18,8 +18,8 @@ export interface CallResult {
   readonly node: string;
   /** The call can be executed again at a later block. */
   readonly isRepeatable: boolean;
-  /** Default: checked. `proven`: the bytes are those of an execution here, on values that are proven. */
-  readonly grade?: Grade;
+  /** The weakest of what the call read. */
+  readonly grade: Grade;
 }
 
 /** The header fields of a block on which answers may depend besides the block's opcodes. */
@@ -130,19 +130,16 @@ export const valuesRead = ({ keys, emptiness }: CallReads): readonly StateKey[] 
 ];
 
 /**
- * Returns the grade of an answer that is valid at a block. A written field of an account whose emptiness counts may have changed it,
- * so that this ends the proof.
+ * Returns the grade of an answer that is valid at a block: also the write sets since say that it is. A written field of an account
+ * whose emptiness counts may have changed it.
  */
 export const gradeAt = (
   { grade, block, reads }: Pick<CallResult, "grade" | "block" | "reads">,
   at: BlockId,
-  values: Pick<ValueStore, "isProvenSince" | "isWrittenSince">,
+  values: Pick<ValueStore, "gradeSince" | "isWrittenSince">,
 ): Grade => {
-  const isProven =
-    grade === "proven" &&
-    values.isProvenSince(block, at) &&
-    !valuesRead({ ...reads, keys: [] }).some((key) => values.isWrittenSince(key, block, at));
-  return isProven ? "proven" : "checked";
+  const isWritten = reads.emptiness.flatMap(accountKeys).some((key) => values.isWrittenSince(key, block, at));
+  return isWritten ? "stated" : weakestGrade([grade, values.gradeSince(block, at)]);
 };
 
 /** Whether balance, nonce and code of an account are all nothing. Undefined: that is not known. */

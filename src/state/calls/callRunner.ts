@@ -1,6 +1,8 @@
+import { type Grade, weakestGrade } from "../../core/grade.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { StateKeys } from "../../core/stateReader.ts";
 import { isAddress, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
+import type { BlockState } from "../blockState.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
@@ -9,14 +11,15 @@ import { type CallReads, type CallResult, callReads, isProvable, resultHeader, v
 import { type BlockCall, type CallOutcome, fieldsOfCall, paramsTextOfKey, type RunCall } from "./callRun.ts";
 import type { Refusal } from "./callTable.ts";
 import type { NodeDefaults, NodeDefaultsCache } from "./nodeDefaults.ts";
-import { RunState, type RunStateOptions } from "./runState.ts";
 
-export interface CallRunnerOptions extends RunStateOptions {
-  readonly values: RunStateOptions["values"] & Pick<ValueStore, "isReadable">;
+export interface CallRunnerOptions {
+  readonly values: Pick<ValueStore, "isReadable">;
   readonly follower: Pick<StateFollower, "generation">;
   readonly defaults: Pick<NodeDefaultsCache, "known">;
   readonly checks: Pick<CallChecks, "isForwarded">;
   readonly run: RunCall;
+  /** Returns the state after a block from known values alone. */
+  stateAt(block: BlockId, expected: StateKeys | undefined): BlockState;
   headerOf(block: BlockId): HeaderFields | undefined;
   /** Whether no node alone states what a run takes from the header, or the rules of its block. */
   isCertain(header: HeaderFields): boolean;
@@ -34,8 +37,8 @@ export interface KnownCall extends BlockCall, Pick<CallResult, "node" | "generat
 
 /** The answer to a call, or the values that are not known, or why the result may not answer. */
 export type KnownRun =
-  /** `stated`: values on the word of nodes. Their proofs would prove the answer. */
-  | { readonly kind: "answer"; readonly answer: CallResult; readonly stated: readonly StateKey[] }
+  /** `unproven`: the values whose proofs would prove the answer. */
+  | { readonly kind: "answer"; readonly answer: CallResult; readonly unproven: readonly StateKey[] }
   | { readonly kind: "missing"; readonly keys: readonly StateKey[] }
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
@@ -44,8 +47,8 @@ interface Judged extends Pick<CallOutcome, "result" | "holdsWithLessGas"> {
   readonly reads: CallReads;
   /** The call has the same result whatever the base fee is. */
   readonly isFree: boolean;
-  /** Undefined if no proof of values proves the result. */
-  readonly stated: readonly StateKey[] | undefined;
+  readonly grade: Grade;
+  readonly unproven: readonly StateKey[];
 }
 
 const encoder = new TextEncoder();
@@ -70,10 +73,10 @@ export class CallRunner {
 
   /** Executes a call once. `gasCap`: the gas of a call that names none, and the largest gas of a call. Never rejects. */
   async run(call: KnownCall, gasCap: bigint): Promise<KnownRun> {
-    const { run } = this.#options;
+    const { run, stateAt } = this.#options;
     const { key, method, block, expected } = call;
     const fields = fieldsOfCall(key);
-    const state = new RunState(this.#options, block, expected && expectedKeys(expected, fields));
+    const state = stateAt(block, expected && expectedKeys(expected, fields));
     let outcome: CallOutcome;
     try {
       // The bytes of a Buffer would be a part of a larger one, which a message to a thread copies as a whole.
@@ -83,7 +86,7 @@ export class CallRunner {
       return state.missing === undefined ? refused("failed") : { kind: "missing", keys: state.missing };
     }
     const reads = callReads(outcome.reads);
-    const guessed = state.guessesAmong(reads);
+    const guessed = state.grades.guessesAmong(reads);
     if (guessed.length > 0) {
       return { kind: "missing", keys: guessed };
     }
@@ -92,8 +95,10 @@ export class CallRunner {
       return refused("mismatch");
     }
     const mayProve = isFree && isProvable(outcome.reads, reads) && hasEnoughGas(fields, gasCap);
-    const stated = mayProve ? state.withoutProof(valuesRead(reads)) : undefined;
-    return this.#judge(call, { ...outcome, reads, isFree, stated });
+    const read = valuesRead(reads);
+    const grade = weakestGrade([state.grades.weakestOf(read), mayProve ? "proven" : "checked"]);
+    const unproven = mayProve ? state.grades.unprovenAmong(read) : [];
+    return this.#judge(call, { ...outcome, reads, isFree, grade, unproven });
   }
 
   /**
@@ -119,9 +124,10 @@ export class CallRunner {
   }
 
   /** Decides whether the result of an execution may answer. */
-  #judge(call: KnownCall, { result, holdsWithLessGas, reads, isFree, stated }: Judged): KnownRun {
+  #judge(call: KnownCall, judged: Judged): KnownRun {
     const { follower, values, checks, headerOf, isCertain, forget } = this.#options;
     const { key, block, node, generation, body } = call;
+    const { result, holdsWithLessGas, reads, isFree, grade, unproven } = judged;
     const fields = headerOf(block);
     const header = resultHeader(fields);
     if (
@@ -149,9 +155,9 @@ export class CallRunner {
     const isRepeatable = isFree && (body === undefined || decoder.decode(body) === text);
     const answer: CallResult = {
       ...{ body: body ?? encoder.encode(text), block, reads, header, generation, node, isRepeatable },
-      grade: stated?.length === 0 && isCertain(fields) ? "proven" : "checked",
+      grade: isCertain(fields) ? grade : weakestGrade([grade, "checked"]),
     };
-    return { kind: "answer", answer, stated: stated ?? [] };
+    return { kind: "answer", answer, unproven };
   }
 }
 

@@ -31,7 +31,7 @@ export interface CallEntry {
 export interface CallTableOptions {
   readonly values: Pick<
     ValueStore,
-    "get" | "isTrusted" | "isApplied" | "isProvenSince" | "isWrittenSince" | "maxReadable" | "used"
+    "get" | "isTrusted" | "isApplied" | "gradeSince" | "isWrittenSince" | "maxReadable" | "used"
   >;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;

@@ -1,6 +1,5 @@
 import { type BlockId, type HeaderFields, isCanonicalIn } from "../../core/heads.ts";
 import { timeoutSignal } from "../../core/lazySignal.ts";
-import type { Hash } from "../../ethereum/hex.ts";
 import type { ChainForks } from "../../ethereum/rules.ts";
 import type { Upstreams } from "../../heads/upstreams.ts";
 import { parseJson } from "../../json/jsonBytes.ts";
@@ -16,7 +15,7 @@ import { CallCache } from "./callCache.ts";
 import { CallChecks } from "./callChecks.ts";
 import { CallLearner } from "./callLearner.ts";
 import type { BlockCall, RunCall } from "./callRun.ts";
-import { CallRunner } from "./callRunner.ts";
+import { CallRunner, type CallRunnerOptions } from "./callRunner.ts";
 import { CallTable } from "./callTable.ts";
 import { NodeDefaultsCache } from "./nodeDefaults.ts";
 import type { StoredCall } from "./storedCall.ts";
@@ -40,18 +39,14 @@ const PROBE_TIMEOUT_MS = 5_000;
 
 /** Returns the headers and hashes of canonical blocks. */
 const createBlockLookups = ({ upstreams: { heads }, forks, ownHashes }: ChainCallCacheOptions) => {
-  const canonical = (block: BlockId) => {
-    const current = heads.current();
-    return isCanonicalIn(current, block) ? current : undefined;
-  };
   return {
     // The hash of a header in the ring was not computed when it was added.
     headerOf: (block: BlockId): HeaderFields | undefined => {
-      const header = canonical(block)?.header(block.number);
+      const current = heads.current();
+      const header = isCanonicalIn(current, block) ? current?.header(block.number) : undefined;
       return header !== undefined && ownHashes.has(header) ? header : undefined;
     },
     isCertain: (header: HeaderFields): boolean => ownHashes.hasComputed(header) && forks()?.isShown !== true,
-    ancestorHash: (number: bigint, block: BlockId): Hash | undefined => canonical(block)?.at(number)?.hash,
   };
 };
 
@@ -113,7 +108,8 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   const callNode = createCallNode(upstreams);
   const defaults = new NodeDefaultsCache({ callNode, headerOf, cost, onOutdated: () => table.clear() });
   const run = createRun(options, lookups);
-  const runner = new CallRunner({ ...shared, ...lookups, run, defaults, checks, forget });
+  const stateAt: CallRunnerOptions["stateAt"] = (...at) => options.execution.knownStateAt(...at);
+  const runner = new CallRunner({ ...shared, ...lookups, run, stateAt, defaults, checks, forget });
   const blockTimeMs = () => upstreams.heads.blockTimeMs;
   const learner = new CallLearner({ ...shared, loader, table, defaults, runner, blockTimeMs });
   const { waitMs } = config.state;

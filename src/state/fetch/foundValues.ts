@@ -1,9 +1,7 @@
 import type { AccountState, StateKeys, StateValues } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
-import type { Awaitable } from "../../jsonrpc/call.ts";
 import { accountKeys, keyName, type StateKey, slotKey, ZERO_VALUE } from "../stateKey.ts";
-import type { ValueStore } from "../store/valueStore.ts";
 
 /** One part of a read is 500 slots, which one eth_call can read, or 100 calls of other values. */
 const MAX_PART_WEIGHT = 500;
@@ -19,13 +17,6 @@ export interface FoundValue {
   readonly code: Uint8Array | undefined;
 }
 
-/** The values after one block for which no node has to be asked. */
-export interface KnownBlockState {
-  /** As of a StateSource that takes these values. */
-  readonly id: string;
-  find(keys: readonly StateKey[]): Awaitable<readonly FoundValue[]>;
-}
-
 /** Counts accounts and slots. */
 export const countOf = (keys: readonly StateKey[]): number =>
   keys.filter(({ field }) => field === "slot" || field === "code").length;
@@ -35,16 +26,6 @@ export const singleKeys = ({ accounts, slots }: StateKeys): readonly StateKey[] 
   ...accounts.flatMap(accountKeys),
   ...slots.map(([address, slot]) => slotKey(address, slot)),
 ];
-
-/** Returns a known value. Undefined: it is not known, or the store lacks the bytes of a code. */
-export const foundValue = (
-  key: StateKey,
-  value: string | undefined,
-  store: Pick<ValueStore, "code">,
-): FoundValue | undefined => {
-  const code = value === undefined || key.field !== "code" ? undefined : store.code(value);
-  return value === undefined || (key.field === "code" && code === undefined) ? undefined : { key, value, code };
-};
 
 /** Returns values by the names of their keys in the form that executions read. An account that lacks a value is left out. */
 export const stateValuesOf = (found: ReadonlyMap<string, FoundValue>): StateValues => {

@@ -1,5 +1,5 @@
+import type { Grade } from "../../core/grade.ts";
 import type { BlockId } from "../../core/heads.ts";
-import type { Grade } from "../../core/rpcSource.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import type { ClearedStorage } from "./clearedStorage.ts";
 import type { Entry } from "./entryPages.ts";
@@ -125,20 +125,17 @@ export class FollowedBlocks {
   /** Adds the block above the newest one. It is not readable before `extendTo`. Returns its number. */
   add(hash: Hash, grade: Grade): number {
     const number = this.#head + 1;
-    const unproven = grade === "proven" ? this.newestUnproven(this.#head) : number;
-    const stated = grade === "stated" ? number : this.newestStated(this.#head);
+    const before = this.#blocks.get(this.#head);
+    const unproven = grade === "proven" ? (before?.unproven ?? this.#head) : number;
+    const stated = grade === "stated" ? number : (before?.stated ?? this.#head);
     this.#blocks.set(number, followedBlock(hash, unproven, stated));
     return number;
   }
 
-  /** Returns the newest block, up to this number, whose write set is not proven. -1: there is none. */
-  newestUnproven(number: number): number {
-    return this.#blocks.get(number)?.unproven ?? number;
-  }
-
-  /** Returns the newest block, up to this number, whose write set is stated. -1: there is none. */
-  newestStated(number: number): number {
-    return this.#blocks.get(number)?.stated ?? number;
+  /** Returns the weakest grade of the write sets of the blocks above a number, up to another. `proven` if there are none. */
+  gradeSince(since: number, at: number): Grade {
+    const { unproven = at, stated = at } = this.#blocks.get(at) ?? {};
+    return unproven <= since ? "proven" : stated <= since ? "checked" : "stated";
   }
 
   /** Adds an entry that begins at a block. */

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
+import { type Grade, weakestGrade } from "../../core/grade.ts";
 import type { BlockId } from "../../core/heads.ts";
-import type { Grade } from "../../core/rpcSource.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { codeDigits, type StateField, type StateKey, ZERO_VALUE } from "../stateKey.ts";
 import type { WriteSet } from "../writeSet.ts";
@@ -168,13 +168,8 @@ export class ValueStore {
   gradeAt(entry: Entry, { number }: BlockId): Grade {
     const table = this.#table;
     const [at, from] = [Number(number), table.from(entry)];
-    if (!table.has(entry, PROVEN) && !table.has(entry, CHECKED)) {
-      return "stated";
-    }
-    if (table.has(entry, PROVEN) && from >= this.#blocks.newestUnproven(at)) {
-      return "proven";
-    }
-    return from >= this.#blocks.newestStated(at) ? "checked" : "stated";
+    const own = table.has(entry, PROVEN) ? "proven" : table.has(entry, CHECKED) ? "checked" : "stated";
+    return weakestGrade([own, this.#blocks.gradeSince(from, at)]);
   }
 
   /** Returns the grade of the known value of a key after a readable block. */
@@ -183,10 +178,10 @@ export class ValueStore {
     return entry === 0 ? undefined : this.gradeAt(entry, block);
   }
 
-  /** Whether each block above `since`, up to `at`, has a proven write set. */
-  isProvenSince(since: BlockId, at: BlockId): boolean {
-    const areApplied = this.isReadable(since) && this.isReadable(at) && since.number <= at.number;
-    return areApplied && this.#blocks.newestUnproven(Number(at.number)) <= Number(since.number);
+  /** Returns the weakest grade of the write sets of the blocks above `since`, up to `at`. `stated` if one of the two is not readable. */
+  gradeSince(since: BlockId, at: BlockId): Grade {
+    const areReadable = this.isReadable(since) && this.isReadable(at) && since.number <= at.number;
+    return areReadable ? this.#blocks.gradeSince(Number(since.number), Number(at.number)) : "stated";
   }
 
   #findKnown(key: StateKey, block: BlockId): Entry {
@@ -346,11 +341,6 @@ export class ValueStore {
     this.#table.setValueAt(entry, place, FETCHED);
     this.#table.setSaved(entry);
     return true;
-  }
-
-  /** Adds a code that a node returned for this block's hash. */
-  addCode(key: StateKey, block: BlockId, code: Uint8Array): AddResult {
-    return this.isApplied(block) ? this.add(key, block, this.storeCode(code)) : "refused";
   }
 
   /** Forgets all values, and makes one block readable. */

@@ -12,6 +12,7 @@ import type { Refusal } from "../../../src/state/calls/callTable.ts";
 import type { NodeDefaults } from "../../../src/state/calls/nodeDefaults.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import { knownStateOf } from "../../support/builders/nodeState.ts";
 import { until } from "../../support/clients/until.ts";
 import { createCost } from "../costRig.ts";
 
@@ -93,7 +94,7 @@ const createRig = ({ mayProve = false, ...options }: RigOptions & { readonly may
     checks: { isForwarded: () => false },
     headerOf: (): HeaderFields => ({ miner: CONTRACT, gasLimit: "0x5" }),
     isCertain: () => true,
-    ancestorHash: () => undefined,
+    stateAt: knownStateOf(values),
     defaults: defaultsOf(DEFAULTS),
     table: {
       store: (_: unknown, answer: CallResult) => learned.push(answer),
@@ -174,7 +175,7 @@ for (const [name, isProven, changed] of [
     });
     rig.learner.add(candidateOf(candidate));
     await rig.settled();
-    assert.equal(rig.learned[0]?.grade, isProven ? "proven" : "checked");
+    assert.equal(rig.learned[0]?.grade, isProven ? "proven" : stated === undefined ? "checked" : "stated");
   });
 }
 
@@ -328,9 +329,9 @@ for (const isPossible of [true, false]) {
       rig.values.add(key, BLOCK, NO_CODE);
     }
     await rig.learner.add(candidateOf());
-    assert.deepEqual([rig.learned[0]?.grade, loads], ["checked", []], "nobody requires one");
+    assert.deepEqual([rig.learned[0]?.grade, loads], ["stated", []], "nobody requires one");
     await rig.learner.add(candidateOf({ requiresProof: true }));
-    assert.deepEqual([rig.learned[1]?.grade, loads], [isPossible ? "proven" : "checked", [[CODE_KEY, SLOT_KEY]]]);
+    assert.deepEqual([rig.learned[1]?.grade, loads], [isPossible ? "proven" : "stated", [[CODE_KEY, SLOT_KEY]]]);
   });
 
   test(`if a node returned an error, an answer is ${isPossible ? "" : "not "}learned: it is ${isPossible ? "" : "not "}proven`, async () => {

@@ -3,13 +3,15 @@ import { after, test } from "node:test";
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { StateSource } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/chainForks.ts";
-import type { Address } from "../../../src/ethereum/hex.ts";
+import { type Address, formatWord, ZERO_ADDRESS } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 import type { RunCall } from "../../../src/state/calls/callRun.ts";
 import { CallRunner, type KnownRun } from "../../../src/state/calls/callRunner.ts";
-import type { StateKey } from "../../../src/state/stateKey.ts";
+import { accountKeys, type StateKey, slotKey } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import { knownStateOf } from "../../support/builders/nodeState.ts";
 import { PARENT } from "../../support/builders/parentBlock.ts";
 import { SIMULATOR_OPTIONS } from "../../support/fakes/simulationRig.ts";
 import { readyWorkers } from "../../support/servers/readyWorkers.ts";
@@ -33,10 +35,6 @@ const CODE_HASH = keccak256Hex(CODE);
 const METER: Address = `0x${"dd".repeat(20)}`;
 const METER_CODE = Uint8Array.fromHex("5a620f42401060005260206000f3");
 const METER_HASH = keccak256Hex(METER_CODE);
-const CODES = new Map([
-  [CODE_HASH, CODE],
-  [METER_HASH, METER_CODE],
-]);
 const HASHES = new Map([
   [READER, CODE_HASH],
   [METER, METER_HASH],
@@ -52,21 +50,16 @@ const known = ({ field, address }: StateKey): string => {
 };
 const isEachProven = (_: StateKey): boolean => true;
 
-/** Its entries are places in `found`, from 1 on. */
 const createValues = (isProven: typeof isEachProven) => {
-  const found: StateKey[] = [];
-  const keyOf = (entry: number): StateKey => {
-    const key = found[entry - 1];
-    assert.ok(key);
-    return key;
-  };
-  return {
-    readableEntry: (key: StateKey) => found.push(key),
-    valueAt: (entry: number) => known(keyOf(entry)),
-    gradeAt: (entry: number) => (isProven(keyOf(entry)) ? ("proven" as const) : ("stated" as const)),
-    isReadable: () => true,
-    code: (hash: string) => CODES.get(`0x${hash}`),
-  };
+  const values = new ValueStore(1_000_000);
+  values.begin(PARENT);
+  values.storeCode(CODE);
+  values.storeCode(METER_CODE);
+  const accounts = [READER, METER, SENDER, ZERO_ADDRESS].flatMap(accountKeys);
+  for (const key of [...accounts, slotKey(READER, formatWord(7n))]) {
+    values.add(key, PARENT, known(key), isProven(key) ? "proven" : "stated");
+  }
+  return values;
 };
 
 /** Runs the call, and counts the requests of the thread for values. */
@@ -90,11 +83,12 @@ const runCounted = async (call: object, earlier?: KnownRun, gas = GAS_CAP, isPro
       signal,
     });
   };
+  const values = createValues(isProven);
   const runner = new CallRunner({
     ...{
       run,
-      values: createValues(isProven),
-      ancestorHash: () => undefined,
+      values,
+      stateAt: knownStateOf(values),
       headerOf: () => ({}),
       isCertain: () => true,
       forget: () => undefined,
@@ -151,6 +145,6 @@ for (const field of ["code", "slot"] as const) {
     const reader = { to: READER, gas: "0xc350" };
     const { outcome } = await runCounted(reader, undefined, GAS_CAP, (key) => key.field !== field);
     assert.ok(outcome.kind === "answer", outcome.kind);
-    assert.equal(outcome.answer.grade, "checked");
+    assert.equal(outcome.answer.grade, "stated");
   });
 }

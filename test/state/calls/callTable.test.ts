@@ -20,7 +20,7 @@ const createTable = (changed: Partial<CallTableOptions> = {}, written: readonly 
         maxReadable: 256,
         get: () => undefined,
         isApplied: () => true,
-        isProvenSince: () => true,
+        gradeSince: () => "proven" as const,
       },
       isWrittenSince: (_, since, at) => written.some((number) => number > since.number && number <= at.number),
     },
@@ -37,7 +37,7 @@ const READS: CallReads = {
 };
 const answerAt = (number: number, change: Partial<CallResult> = {}): CallResult => ({
   ...{ body: new Uint8Array(1), block: block(number), reads: READS, header: HEADER, generation: 0, node: "node" },
-  ...{ isRepeatable: true, ...change },
+  ...{ isRepeatable: true, grade: "checked" as const, ...change },
 });
 
 /** Stores answers as if they were learned. */
@@ -50,10 +50,11 @@ const learn = (table: CallTable, answers: Readonly<Record<string, CallResult>>):
 };
 
 test("a proven answer stays proven up to the first block whose write set is not", () => {
-  const values = { isProvenSince: (_: BlockId, at: BlockId) => at.number < 5n, isWrittenSince: () => false };
+  const gradeSince = (_: BlockId, at: BlockId) => (at.number < 5n ? "proven" : "stated");
+  const values = { gradeSince, isWrittenSince: () => false };
   const answer = answerAt(3, { grade: "proven" });
   assert.equal(gradeAt(answer, block(4), values), "proven");
-  assert.equal(gradeAt(answer, block(5), values), "checked");
+  assert.equal(gradeAt(answer, block(5), values), "stated");
 });
 
 const STORED: StoredCall = { key: '["eth_call",[{"to":"0xa"}]]', method: "eth_call", node: "node", reads: READS };

@@ -6,8 +6,12 @@ import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { RpcError } from "../../../src/jsonrpc/rpcError.ts";
 import { FairGate } from "../../../src/limits/fairGate.ts";
 import { INTERNAL_OWNER } from "../../../src/limits/fairQueue.ts";
-import { type KnownBlockState, partsOf } from "../../../src/state/fetch/foundValues.ts";
-import { accountKeys, slotKey, ZERO_VALUE } from "../../../src/state/stateKey.ts";
+import { partsOf } from "../../../src/state/fetch/foundValues.ts";
+import { accountKeys, type StateKey, slotKey, ZERO_VALUE } from "../../../src/state/stateKey.ts";
+import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import { WriteSetWaits } from "../../../src/state/writeSetWaits.ts";
+import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+import { createHeads } from "../../support/builders/heads.ts";
 import { createNodeState } from "../../support/builders/nodeState.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;
@@ -148,17 +152,28 @@ test("cached values are read again in the next epoch", async () => {
   assert.equal(node.batches.length, 2);
 });
 
+/** What is known after the block. */
+const knownWith = (...values: readonly (readonly [StateKey, string])[]) => {
+  const store = new ValueStore(MAX_BYTES, MAX_BYTES);
+  store.begin(BLOCK);
+  for (const [key, value] of values) {
+    assert.equal(store.add(key, BLOCK, value), "added");
+  }
+  const telemetry = createTelemetry({ level: "silent" });
+  const waits = new WriteSetWaits({ chain: "chain", telemetry, waitMs: 0, blockTimeMs: () => 0 });
+  const cost = { unitsOf: () => 1, onRead: () => undefined };
+  const follower = { generation: 3, untilApplied: () => undefined, beginRead: () => () => undefined };
+  const heads = { current: () => createHeads({ latest: 7 }) };
+  return { known: { store, followed: { follower, cost, waits } }, heads, maxBytes: MAX_BYTES };
+};
+const BOTH = { from: "both" } as const;
+const SEVEN = `${"0".repeat(63)}7`;
+
 test("known values are not fetched, and a trace that contradicts one is ignored", async () => {
-  const known: KnownBlockState = {
-    id: "known",
-    find: (wanted) =>
-      wanted
-        .filter(({ address, slot }) => address === TWO && slot === undefined)
-        .map((key) => ({ key, value: ZERO_VALUE, code: undefined })),
-  };
   const node = fakeFetch(traced(PRESTATE));
-  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, HINT, { known });
-  assert.equal(source.id, "known");
+  const known = knownWith(...accountKeys(TWO).map((key) => [key, ZERO_VALUE] as const));
+  const source = createNodeState({ fetch: node.fetch, ...known }).at(BLOCK, HINT, BOTH);
+  assert.equal(source.id, `${BLOCK.hash}:3`);
   const values = await source.read(keys([ONE, TWO]), SIGNAL);
   assert.deepEqual(
     values.accounts.map(([address, account]) => [address, account?.balance]),
@@ -172,28 +187,48 @@ test("known values are not fetched, and a trace that contradicts one is ignored"
 });
 
 test("of an account that is known in part, only the other values are fetched", async () => {
-  const known: KnownBlockState = {
-    id: "known",
-    find: (wanted) =>
-      wanted
-        .filter(({ address, field }) => address === TWO && field !== "nonce")
-        .map((key) => ({ key, value: `${"0".repeat(63)}7`, code: Uint8Array.of(1) })),
+  const [balance, nonce, code] = accountKeys(TWO);
+  assert.ok(balance && nonce && code);
+  const create = () => {
+    const known = knownWith([balance, SEVEN]);
+    known.known.store.add(code, BLOCK, known.known.store.storeCode(Uint8Array.of(1)));
+    return known;
   };
   const node = fakeFetch(traced(PRESTATE));
-  const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
-  const { accounts } = await state.at(BLOCK, undefined, { known }).read(keys([TWO]), SIGNAL);
+  const state = createNodeState({ fetch: node.fetch, ...create() });
+  const { accounts } = await state.at(BLOCK, undefined, BOTH).read(keys([TWO]), SIGNAL);
   assert.deepEqual(
     accounts.map(([, account]) => [account?.balance, account?.nonce]),
     [[7n, 1n]],
   );
   assert.deepEqual(node.batches, [["eth_getTransactionCount"]]);
-  const other = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
-  const values = await other.at(BLOCK, HINT, { known }).read(keys([ONE]), SIGNAL);
+  const other = createNodeState({ fetch: node.fetch, ...create() });
+  const values = await other.at(BLOCK, HINT, BOTH).read(keys([ONE]), SIGNAL);
   assert.deepEqual(
     values.accounts.map(([address]) => address),
     [ONE],
     "a trace contradicts the known balance, so that the rest of the account is not known",
   );
+});
+
+test("a run from known values gets no others, and learns how good the ones are that it got", async () => {
+  const [balance, nonce, code] = accountKeys(TWO);
+  const slot = slotKey(TWO, SLOT);
+  assert.ok(balance && nonce && code);
+  const known = knownWith([code, ZERO_VALUE], [balance, SEVEN]);
+  known.known.store.add(slot, BLOCK, SEVEN, "proven");
+  const node = fakeFetch();
+  const state = createNodeState({ fetch: node.fetch, ...known });
+  const run = state.at(BLOCK, undefined, { from: "known" });
+  const { accounts, slots } = await run.read(keys([TWO], [[TWO, SLOT]]), SIGNAL);
+  assert.deepEqual([accounts[0]?.[1]?.balance, accounts[0]?.[1]?.nonce, slots.length], [7n, 0n, 1]);
+  assert.deepEqual(run.grades.guessesAmong({ keys: [balance, nonce], emptiness: [TWO] }), [nonce]);
+  assert.deepEqual(run.grades.unprovenAmong([balance, slot]), [balance]);
+  assert.deepEqual([run.grades.weakestOf([slot]), run.grades.weakestOf([slot, balance])], ["proven", "stated"]);
+  await assert.rejects(run.read(keys([], [[ONE, SLOT]]), SIGNAL), /1 values are not known/);
+  assert.deepEqual(run.missing, [slotKey(ONE, SLOT)]);
+  await assert.rejects(run.read({ ...keys([]), blockHashes: [3n] }, SIGNAL), /not known/);
+  assert.deepEqual(node.batches, []);
 });
 
 test("a value that another request could not fetch is fetched again", async () => {

@@ -109,7 +109,7 @@ const createKnown = (): ValueStore => {
   const values = new ValueStore(BYTES);
   values.begin(block(7));
   values.add(KEY, block(7), ONE);
-  values.addCode({ field: "code", address: addressOf(3), slot: undefined }, block(7), CODE);
+  values.add({ field: "code", address: addressOf(3), slot: undefined }, block(7), values.storeCode(CODE));
   return values;
 };
 
