@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { UnverifiedError } from "../../src/core/node.ts";
 import type { Grade } from "../../src/core/grade.ts";
+import { UnverifiedError } from "../../src/core/node.ts";
 import { type BlockHeader, formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Data, formatData, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
