@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
+import { createChainRoutes } from "../http/chainRoutes.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { removeMetricSeries } from "../telemetry/promClient.ts";
@@ -184,34 +185,3 @@ const untilReady = async (chain: Chain, path: string, signal: AbortSignal): Prom
 };
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-interface ChainRoutes {
-  readonly routes: ReadonlyMap<string, Endpoint>;
-  /** Chains without a path of their chain id, because an earlier chain has the same id. */
-  readonly shadowed: readonly { readonly chain: Chain; readonly path: string }[];
-}
-
-/** Returns the paths of all chains: `/<name>`, `/<chainId>`, and `/` if there is only one chain. */
-const createChainRoutes = (chains: readonly Chain[]): ChainRoutes => {
-  const routes = new Map<string, Endpoint>();
-  const shadowed: { chain: Chain; path: string }[] = [];
-  for (const { config, endpoint } of chains) {
-    if (chains.length === 1) {
-      routes.set("/", endpoint);
-    }
-    routes.set(`/${config.name}`, endpoint);
-  }
-  for (const chain of chains) {
-    if (chain.chainId === undefined) {
-      continue;
-    }
-    const path = `/${chain.chainId}`;
-    const existing = routes.get(path);
-    if (existing === undefined) {
-      routes.set(path, chain.endpoint);
-    } else if (existing !== chain.endpoint) {
-      shadowed.push({ chain, path });
-    }
-  }
-  return { routes, shadowed };
-};

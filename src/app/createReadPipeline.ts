@@ -1,11 +1,8 @@
 import { cached } from "../cache/cached.ts";
 import { ChainKeys, type EntryStore } from "../cache/cacheEntry.ts";
 import { Disagreements } from "../cache/disagreements.ts";
-import type { DiskStore } from "../cache/diskStore.ts";
 import { HeadPrefetch } from "../cache/headPrefetch.ts";
-import type { MemoryStore } from "../cache/memoryStore.ts";
 import { NegativeCache } from "../cache/negativeCache.ts";
-import type { RedisStore } from "../cache/redisStore.ts";
 import { secondOrigin } from "../cache/secondOrigin.ts";
 import { StatedValues } from "../cache/statedValues.ts";
 import { forgetStateRead, type StateReadAt, TieredStore } from "../cache/tieredStore.ts";
@@ -15,19 +12,10 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
-import { type MemoryBudget, withinBudget } from "../limits/memoryBudget.ts";
+import { withinBudget } from "../limits/memoryBudget.ts";
 import { fullBlockRequest, prefetchRequests, receiptsOf } from "../methods/ownBlockReads.ts";
 import { coalesced } from "../nodes/coalesced.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-
-/** The caches of all chains. */
-export interface CacheTiers {
-  readonly memory: MemoryStore;
-  readonly redis: RedisStore | undefined;
-  readonly disk: DiskStore | undefined;
-  readonly budget: MemoryBudget;
-  readonly telemetry: Telemetry;
-}
+import type { Shared } from "./shared.ts";
 
 export interface ReadPipeline {
   /** The cache, then request coalescing, then the nodes. Responses of a new head are prefetched. */
@@ -78,11 +66,10 @@ const createReadBlock =
 /** Creates the path of a read: see the picture of a request in docs/architecture.md. */
 export const createReadPipeline = (
   config: ChainConfig,
-  tiers: CacheTiers,
+  { memory, redis, disk, budget, telemetry }: Shared,
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, disk, budget, telemetry } = tiers;
   const negativeCache = new NegativeCache();
   const keys = new ChainKeys(config.name, upstreams);
   const { nodes, verifier } = upstreams;

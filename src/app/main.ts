@@ -1,17 +1,16 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import { type CordonOutcome, createOpsServer, type OpsOptions, type OpsServer } from "../admin/opsServer.ts";
+import { Cordons } from "../admin/cordons.ts";
+import { createOpsServer, type OpsOptions, type OpsServer } from "../admin/opsServer.ts";
 import { Readiness } from "../admin/readiness.ts";
-import type { TodayStatus } from "../admin/status.ts";
 import { statusPage } from "../admin/statusPage.ts";
 import { StatusReport } from "../admin/statusReport.ts";
 import { formatMasked } from "../config/maskConfig.ts";
 import { changedFixedOptions } from "../config/reload.ts";
 import type { Config } from "../config/schema.ts";
-import { dayOf } from "../core/usageStore.ts";
+import { formatAbout } from "../http/chainRoutes.ts";
 import { drain } from "../http/drain.ts";
 import { HttpServer, type HttpServerOptions } from "../http/httpServer.ts";
-import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { BudgetReports } from "../telemetry/budgetReports.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { UsageDays } from "../telemetry/usageDays.ts";
@@ -64,18 +63,6 @@ export interface Forebay {
 
 const formatUrl = (host: string, port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** Returns the JSON text of the page that describes the service. */
-const formatAbout = (chains: readonly Chain[]): string =>
-  JSON.stringify({
-    name: "forebay",
-    about: "JSON-RPC by POST and WebSocket",
-    chains: chains.map(({ name, isKnown, upstreams }) => ({
-      name,
-      path: chains.length === 1 ? "/" : `/${name}`,
-      ...(isKnown && { chainId: Number(upstreams.genesis.chainId) }),
-    })),
-  });
-
 const opened = <T>(server: T | undefined): T => {
   if (server === undefined) {
     throw new Error("the ports are not open yet");
@@ -104,6 +91,7 @@ class RunningForebay implements Forebay {
   readonly #payments: PaymentSource;
   readonly #access: AccessControl;
   readonly #chains: Chains;
+  readonly #cordons = new Cordons(() => this.#chains.current);
   readonly #readiness: Readiness<Chain>;
   readonly #listening = Promise.withResolvers<void>();
   #http: HttpServer | undefined;
@@ -186,7 +174,9 @@ class RunningForebay implements Forebay {
     if (options.length > 0) {
       log.warn({ options }, "these options need a restart");
     }
-    this.#forgetCordons();
+    for (const cordoned of this.#cordons.clear()) {
+      log.warn(cordoned, "the reload forgets that the node was cordoned");
+    }
     await this.#payments.load(next);
     await this.#replaceChains(next, signal);
     this.#access.setRules({ ...next, server, usage });
@@ -243,7 +233,7 @@ class RunningForebay implements Forebay {
     const status = new StatusReport({
       version: readVersion(),
       metrics,
-      readToday: () => this.#readToday(),
+      readToday: () => this.#usageDays.today(),
       chains: () => this.#chains.current,
       isDraining: () => this.#isDraining,
     });
@@ -258,18 +248,6 @@ class RunningForebay implements Forebay {
       isTrustedProxy: this.#access.isTrustedProxy,
       isReady: () => this.#readiness.report(undefined).status === 200,
     });
-  }
-
-  /** Returns the usage of this UTC day: of all replicas, if they share a store. Rejects if it cannot be read now. */
-  async #readToday(): Promise<TodayStatus> {
-    const usage = await this.#usageDays.report(1, 0);
-    const today = usage.days[0];
-    return {
-      day: today?.day ?? dayOf(Date.now()),
-      calls: today?.total.calls ?? 0,
-      saved: { calls: today?.total.savedCalls ?? 0, units: today?.total.savedUnits ?? 0 },
-      spent: today?.bill ?? { calls: 0, units: 0 },
-    };
   }
 
   #opsOptions(): OpsOptions {
@@ -289,39 +267,12 @@ class RunningForebay implements Forebay {
       ...(opsToken !== undefined && {
         cordon: {
           token: opsToken,
-          cordon: (...args) => this.#cordon(...args),
-          uncordon: (chain, name) => this.#setCordoned(this.#findNode(chain, name)?.node, false),
+          cordon: (...args) => this.#cordons.cordon(...args),
+          uncordon: (...args) => this.#cordons.uncordon(...args),
         },
       }),
       onError: (error) => log.error({ err: error }, "metrics could not be collected"),
     };
-  }
-
-  #findNode(chain: string, name: string) {
-    const nodes = this.#chains.current.find((each) => each.name === chain)?.upstreams.nodes ?? [];
-    const node = nodes.find((each) => each.name === name);
-    return node && { node, others: nodes.filter((each) => each !== node) };
-  }
-
-  #cordon(chain: string, name: string, isForced: boolean): CordonOutcome {
-    const found = this.#findNode(chain, name);
-    const isLast = found?.node.available === true && !found.others.some(({ available }) => available);
-    return isLast && !isForced ? "last" : this.#setCordoned(found?.node, true);
-  }
-
-  #setCordoned(node: UpstreamNode | undefined, isCordoned: boolean): CordonOutcome {
-    node?.state.cordon(isCordoned);
-    return node === undefined ? "unknown" : "done";
-  }
-
-  /** A reload forgets which nodes were cordoned. */
-  #forgetCordons(): void {
-    for (const { name: chain, upstreams } of this.#chains.current) {
-      for (const node of upstreams.nodes.filter(({ state }) => state.isCordoned)) {
-        this.#telemetry.log.warn({ chain, node: node.name }, "the reload forgets that the node was cordoned");
-        node.state.cordon(false);
-      }
-    }
   }
 
   /** Sets the metrics that are computed for each scrape. */

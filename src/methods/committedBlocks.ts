@@ -1,5 +1,6 @@
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId, FollowedHeads, Heads } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import { followOnly } from "../heads/followHeads.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
 
 /** Formats a hash of a node in lower case. */
@@ -52,3 +53,10 @@ export class CommittedBlocks {
     return true;
   }
 }
+
+/** Leaves out blocks to which the head does not commit. Subscribers are told that they missed some. */
+export const onlyCommitted = (heads: FollowedHeads, committed: CommittedBlocks): FollowedHeads =>
+  followOnly(heads, (block) => {
+    const current = heads.current();
+    return current !== undefined && (block.hash === current.latest.hash || committed.has(current, block));
+  });

@@ -52,6 +52,18 @@ export class UsageDays {
     await this.#exchange();
   }
 
+  /** Returns the usage of this UTC day: of all replicas, if they share a store. Rejects if it cannot be read now. */
+  async today() {
+    const [today] = (await this.report(1, 0)).days;
+    const { calls = 0, savedCalls = 0, savedUnits = 0 } = today?.total ?? {};
+    return {
+      day: today?.day ?? dayOf(this.#nowMs()),
+      calls,
+      saved: { calls: savedCalls, units: savedUnits },
+      spent: today?.bill ?? { calls: 0, units: 0 },
+    };
+  }
+
   /** Returns the last `days` days that have amounts, the newest first, as plain data. Rejects if the store cannot be read now. */
   async report(days: number, top: number) {
     await this.exchange();
