@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Lifespan } from "../support/servers/redis.ts";
 import type { Load } from "../world/clients/clientOptions.ts";
 import { runClients } from "../world/clients/clients.ts";
 import { Recorder, type ScoreReport } from "../world/judge/recorder.ts";
@@ -10,7 +11,7 @@ import { countCalls, startWorld, untilBlocks, type World, withLifespan } from ".
 export interface TruthOptions {
   readonly proxy: TestedProxy;
   readonly seconds: number;
-  /** The scenario ends after this number of blocks instead. A late answer is not wrong then. */
+  /** Each scenario ends after this number of blocks instead. A late answer is not wrong then. */
   readonly steps?: number | undefined;
   readonly seed: number;
   /** Default: all, one after the other. */
@@ -63,51 +64,58 @@ const score = async (world: World, scenario: Scenario, seed: number, over: Promi
   return recorder.score(after.calls - before.calls, after.units - before.units);
 };
 
+const startTruthWorld = async (
+  t: Lifespan,
+  { proxy, seed, steps }: TruthOptions,
+  shape: { readonly feeds: number; readonly replicas: number },
+): Promise<World> => {
+  const maxLagMs = steps === undefined ? MAX_LAG_MS : MAX_LAG_OF_STEPS_MS;
+  const world = await startWorld(t, { proxy, seed, maxLagMs, ...shape });
+  if (steps !== undefined) {
+    // Without a fault, less lag is allowed.
+    world.chain.lagBound.beginFault();
+  }
+  return world;
+};
+
+const untilOver = ({ chain }: World, { steps }: TruthOptions, seconds: number): Promise<void> =>
+  steps === undefined ? sleep(seconds * 1_000) : untilBlocks(chain, steps);
+
 /** The scenarios one after the other, on one chain and with one proxy, which has all that it offers. */
-const runInTurn = (
-  { proxy, seed }: TruthOptions,
-  scenarios: readonly Scenario[],
-  seconds: number,
-): Promise<TruthRow[]> =>
+const runInTurn = (options: TruthOptions, scenarios: readonly Scenario[], seconds: number): Promise<TruthRow[]> =>
   withLifespan(async (t) => {
-    const { offers } = proxy;
-    const world = await startWorld(t, {
-      ...{ proxy, seed, maxLagMs: MAX_LAG_MS },
+    const { offers } = options.proxy;
+    const world = await startTruthWorld(t, options, {
       feeds: offers.has("feed") ? MAX_FEEDS : 0,
       replicas: offers.has("replicas") ? 2 : 1,
     });
     const rows: TruthRow[] = [];
     for (const [index, scenario] of scenarios.entries()) {
-      const over = sleep((seconds * 1_000) / scenarios.length);
-      rows.push({ scenario: scenario.name, score: await score(world, scenario, seed + index, over) });
+      const over = untilOver(world, options, seconds / scenarios.length);
+      rows.push({ scenario: scenario.name, score: await score(world, scenario, options.seed + index, over) });
     }
     return rows;
   });
 
-const runAlone = ({ proxy, seed, steps }: TruthOptions, scenario: Scenario, seconds: number): Promise<TruthRow> =>
+const runAlone = (options: TruthOptions, scenario: Scenario, seconds: number): Promise<TruthRow> =>
   withLifespan(async (t) => {
     const { name, needs, feeds = 1 } = scenario;
-    const world = await startWorld(t, {
-      ...{ proxy, seed, maxLagMs: steps === undefined ? MAX_LAG_MS : MAX_LAG_OF_STEPS_MS },
+    const world = await startTruthWorld(t, options, {
       feeds: needs === "feed" ? feeds : 0,
       replicas: needs === "replicas" || needs === "redis" ? 2 : 1,
     });
-    if (steps !== undefined) {
-      // Without a fault, less lag is allowed.
-      world.chain.lagBound.beginFault();
-    }
-    const over = steps === undefined ? sleep(seconds * 1_000) : untilBlocks(world.chain, steps);
-    return { scenario: name, score: await score(world, scenario, seed, over) };
+    return { scenario: name, score: await score(world, scenario, options.seed, untilOver(world, options, seconds)) };
   });
 
 /** Runs the scenarios, and judges each answer of the proxy. */
 export const runTruth = async (options: TruthOptions): Promise<TruthReport> => {
-  const { proxy, seconds, seed, scenario } = options;
+  const { proxy, seconds, steps, seed, scenario } = options;
   const chosen = SCENARIOS.filter(({ name }) => scenario === undefined || name === scenario);
   const isOffered = ({ needs }: Scenario): boolean => needs === undefined || proxy.offers.has(needs);
   const offered = chosen.filter(isOffered);
   const aloneSeconds = scenario === undefined ? (seconds * (1 - IN_TURN_SHARE)) / offered.length : seconds;
-  const areAlone = scenario !== undefined || (!proxy.isForeign && aloneSeconds >= MIN_ALONE_SECONDS);
+  const isLong = steps === undefined && aloneSeconds >= MIN_ALONE_SECONDS;
+  const areAlone = scenario !== undefined || (!proxy.isForeign && isLong);
   const rows: TruthRow[] = [];
   if (areAlone) {
     for (const each of offered) {

@@ -50,7 +50,7 @@ export const formatTruthTable = ({ proxy, version, rows }: TruthReport): string 
 };
 
 /** Counts the wrong answers and the steps back of all scenarios. */
-export const countFaults = ({ rows }: TruthReport): number =>
+export const countFaults = ({ rows }: Pick<TruthReport, "rows">): number =>
   rows.reduce(
     (total, { score }) =>
       total + (score === undefined ? 0 : sumCounts(score.wrong) + sumCounts({ ...score.stepsBack })),
