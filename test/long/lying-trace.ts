@@ -5,10 +5,9 @@ import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { ComparedReads } from "../support/servers/comparedReads.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
+import { createStateChain } from "../world/state/stateChain.ts";
 import type { LongOptions } from "./support/memory.ts";
 
 const WHOLE_SECONDS = 180;
@@ -91,9 +90,7 @@ const isFound = async ({ telemetry: { metrics } }: Service): Promise<boolean> =>
 
 /** Counts wrong answers after the first lie, until the run ends. `foundMs`: from the first lie. */
 const runCase = async ({ kind, origins, share, seed }: Case, seconds: number, t: Lifespan) => {
-  const chain = new StandInChain("prague");
-  const blocks = new RandomStateBlocks(chain, seed);
-  blocks.genesis();
+  const { chain, blocks } = await createStateChain({ fork: "prague", seed, length: 0 });
   const honest = await StandInNode.start({ chain, traces: "geth" });
   t.after(() => honest.close());
   const liar = await startLyingNode(t, honest.url);

@@ -1,21 +1,16 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Heads } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 import type { ProofResponse } from "../support/builders/provenState.ts";
 import { createRandom, pick } from "../support/builders/randomValues.ts";
 import { metric } from "../support/clients/rpc.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import {
-  RandomStateBlocks,
-  SLOTS,
-  STAND_IN_STORAGES,
-  type TracedRefunds,
-} from "../support/standIn/randomStateBlocks.ts";
+import { SLOTS, STAND_IN_STORAGES, type TracedRefunds } from "../support/standIn/randomStateBlocks.ts";
 import { StandInCalls } from "../support/standIn/standInCalls.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
+import type { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
 import { wordOf } from "../support/standIn/stateKeys.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
+import { createStateChain, drive } from "../world/state/stateChain.ts";
 import type { LongOptions } from "./support/memory.ts";
 import { LIE_CLASSES, type LyingKind, ProvenLiar, WITNESS_LIE_CLASSES } from "./support/provenLies.ts";
 
@@ -75,7 +70,6 @@ const CALL_SHARE = 0.4;
 /** The share of requests that require a proven answer. Without lists, only they read first sights by proof. */
 const REQUIRING_SHARE = 0.3;
 const BLOCK_MS = 70;
-const MAX_REORG = 64;
 const FIRST_BLOCKS = 80;
 const MAX_DEPTH = 40;
 const KEPT_DIFFERENCES = 20;
@@ -124,24 +118,6 @@ interface World {
   readonly random: () => number;
   readonly tally: Tally;
 }
-
-/** Mines and reorganises until the signal aborts. */
-const drive = async ({ chain, random, tally }: World, blocks: RandomStateBlocks, signal: AbortSignal) => {
-  while (!signal.aborted) {
-    const chance = random();
-    let count = 1;
-    if (chance < 0.1) {
-      const depth = 1 + Math.floor(random() * (chance < 0.02 ? MAX_REORG : 4));
-      chain.rewind(depth);
-      count = depth + 1;
-      tally.reorganisations++;
-    }
-    for (let index = 0; index < count; index++) {
-      await blocks.mine();
-    }
-    await sleep(random() * 2 * BLOCK_MS);
-  }
-};
 
 /** Returns the values of a proof. Nodes may order its slots as they like. */
 const valuesOfProof = (result: unknown): string => {
@@ -255,8 +231,9 @@ const runRound = async (world: World, nodes: readonly StandInNode[], isRunOver: 
 
 const run = async (variant: Variant, seconds: number, steps: number | undefined) => {
   const random = createRandom(seed);
-  const chain = new StandInChain(variant.fork, true);
-  const blocks = new RandomStateBlocks(chain, seed, variant.refunds);
+  const { fork, refunds } = variant;
+  const state = await createStateChain({ fork, seed, length: FIRST_BLOCKS, refunds, hasRoots: true });
+  const { chain } = state;
   const tally: Tally = {
     comparisons: 0,
     proven: 0,
@@ -268,10 +245,6 @@ const run = async (variant: Variant, seconds: number, steps: number | undefined)
   };
   const liar = new ProvenLiar(chain, random, variant.lyingShare);
   const world = { variant, chain, liar, random, tally };
-  blocks.genesis();
-  for (let index = 0; index < FIRST_BLOCKS; index++) {
-    await blocks.mine();
-  }
   const execution = await StandInCalls.create(chain);
   const isUnlisted = (number: number): boolean => createRandom(seed + number)() < UNLISTED_SHARE;
   const listOf = (list: unknown, [at]: readonly unknown[]): unknown =>
@@ -287,7 +260,7 @@ const run = async (variant: Variant, seconds: number, steps: number | undefined)
     ...[1, 2].map(() => StandInNode.start({ ...shared, lies: { eth_getBlockAccessList: listOf } })),
   ]);
   const ending = new AbortController();
-  const driving = drive(world, blocks, ending.signal);
+  const driving = drive(state, { seed, blockMs: BLOCK_MS }, ending.signal);
   const endMs = performance.now() + seconds * 1_000;
   const isOver = (): boolean =>
     (steps === undefined ? performance.now() >= endMs : tally.proven >= steps) ||
@@ -298,7 +271,7 @@ const run = async (variant: Variant, seconds: number, steps: number | undefined)
     rounds++;
   }
   ending.abort();
-  await driving;
+  tally.reorganisations = await driving;
   await Promise.all(nodes.map((node) => node.close()));
   const told = Object.fromEntries(variant.classes.map((name) => [name, liar.told.get(name) ?? 0]));
   return { ...tally, rounds, told, leastTold: Math.min(...Object.values(told)) };

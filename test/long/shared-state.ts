@@ -6,9 +6,10 @@ import { type Lifespan, startRedis } from "../support/servers/redis.ts";
 import { type RedisFault, redisFaults } from "../support/servers/redisFaults.ts";
 import { type SlowProxy, startSlowProxy } from "../support/servers/slowProxy.ts";
 import { createCallReads } from "../support/standIn/randomCalls.ts";
-import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
+import type { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
+import type { StandInChain } from "../support/standIn/standInChain.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
+import { createStateChain } from "../world/state/stateChain.ts";
 import { runKilledHolder } from "./support/killedHolder.ts";
 import { LeaseTakeover } from "./support/leaseTakeover.ts";
 import type { LongOptions } from "./support/memory.ts";
@@ -177,12 +178,7 @@ const describe = async ({ service, tallies }: Judged) => {
 
 /** Starts the replicas with a chain and a Redis. */
 const startRig = async (t: Lifespan, { source, fork }: Variant) => {
-  const chain = new StandInChain(fork);
-  const blocks = new RandomStateBlocks(chain, seed);
-  blocks.genesis();
-  for (let index = 0; index < FIRST_BLOCKS; index++) {
-    await blocks.mine();
-  }
+  const { chain, blocks } = await createStateChain({ fork, seed, length: FIRST_BLOCKS });
   const redis = await startRedis(t);
   const proxy = await startSlowProxy(t, redis.port);
   const takeover = new LeaseTakeover(redis, createRandom(seed + 3), TAKEN_SHARE);
