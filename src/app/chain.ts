@@ -26,12 +26,12 @@ import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { ChainTelemetry } from "../telemetry/chainTelemetry.ts";
 import { ForwardedReasons } from "../telemetry/forwardedReasons.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
+import type { ChainBase } from "./chainBase.ts";
 import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
 import { ChainExecution } from "./chainExecution.ts";
-import type { ChainParts } from "./chainParts.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
-import { createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
+import { type ChainParts, createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
 import { createMethodChain } from "./methodChain.ts";
 import type { Shared } from "./shared.ts";
 
@@ -119,8 +119,8 @@ export class Chain {
     const replaced = { known: before?.upstreams.heads.sealed, onWrongChain: this.#wrongChain.reject };
     this.upstreams = createUpstreams(config, shared, unitsOf, replaced);
     const { upstreams } = this;
-    const pipeline = createReadPipeline(config, shared, upstreams, signal);
-    const parts: ChainParts = { config, shared, upstreams, pipeline, unitsOf, ownHashes: new OwnHashes(), signal };
+    const base: ChainBase = { config, shared, upstreams, unitsOf, ownHashes: new OwnHashes(), signal };
+    const parts: ChainParts = { ...base, pipeline: createReadPipeline(base) };
     this.forwarded = new ForwardedReasons(name, telemetry);
     this.views = new ChainViews(name, upstreams.heads, this.#senders);
     this.ready = this.#begin(parts);

@@ -6,7 +6,7 @@ import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
 import { CallTraces, createCallLog, createCallMetrics } from "../telemetry/callReports.ts";
-import type { ChainParts } from "./chainParts.ts";
+import type { ChainParts } from "./createReadPipeline.ts";
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {

@@ -7,7 +7,7 @@ import { readAsked } from "../http/requestHeaders.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/call.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
-import type { ChainParts } from "./chainParts.ts";
+import type { ChainParts } from "./createReadPipeline.ts";
 
 /** Throws RpcError (400) for a header that no answer could obey. */
 const refuseFault = ({ fault }: AskedByHeaders): void => {

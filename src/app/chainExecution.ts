@@ -1,6 +1,4 @@
 import { availableParallelism } from "node:os";
-import { createAgreedFetch } from "../cache/agreedFetch.ts";
-import { Disagreements } from "../cache/disagreements.ts";
 import { type StateReadContext, spendUnits } from "../core/context.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { StateKeys, StateSource } from "../core/stateReader.ts";
@@ -10,7 +8,6 @@ import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
-import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import { ExecutorClient } from "../pending/executorClient.ts";
 import type { Executor } from "../pending/flashblockJob.ts";
 import { defaultWorkers, EvmWorkers } from "../runs/evmWorkers.ts";
@@ -21,9 +18,8 @@ import { createSimulator, createStateReadLimit, type Simulator } from "../simula
 import { type BlockState, BlockStates, type KnownState } from "../state/blockState.ts";
 import type { CallOutcome, CallRun } from "../state/calls/callRun.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
-import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
-import type { ChainParts } from "./chainParts.ts";
+import type { ChainParts } from "./createReadPipeline.ts";
 import { workerEntry } from "./workerEntry.ts";
 
 const FETCH_TIMEOUT_MS = 5_000;
@@ -38,20 +34,13 @@ interface ExecutedChain {
 }
 
 const createStates = (
-  { config, shared: { telemetry }, upstreams, pipeline, unitsOf }: ChainParts,
+  { config, shared: { telemetry }, upstreams, pipeline }: ChainParts,
   known: KnownState,
 ): BlockStates => {
-  const { heads } = upstreams;
-  const { stated } = pipeline;
-  const agreed = createAgreedFetch({
-    ...{ nodes: upstreams.nodes, agree: config.reads.agree, timeoutMs: FETCH_TIMEOUT_MS },
-    fetchFrom: (nodes, timeoutMs) => createBatchFetch({ nodes, heads }, timeoutMs),
-    disagreements: new Disagreements(config.name, telemetry),
-  });
   return new BlockStates({
-    ...{ chain: config.name, heads, known, telemetry },
-    fetcher: new StateFetcher(agreed, unitsOf),
-    epoch: () => stated.epoch(Date.now()),
+    ...{ chain: config.name, heads: upstreams.heads, known, telemetry },
+    fetcher: pipeline.createFetcher(FETCH_TIMEOUT_MS),
+    epoch: () => pipeline.stated.epoch(Date.now()),
   });
 };
 

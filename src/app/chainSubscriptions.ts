@@ -7,7 +7,7 @@ import { type InternalCallOptions, internalCall } from "../methods/internalCall.
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
 import type { ChainViews } from "../pending/chainViews.ts";
 import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
-import type { ChainParts } from "./chainParts.ts";
+import type { ChainParts } from "./createReadPipeline.ts";
 
 /** Creates the sources of proven events. */
 const createProvenSource = (

@@ -1,3 +1,4 @@
+import { createAgreedFetch } from "../cache/agreedFetch.ts";
 import { cached } from "../cache/cached.ts";
 import { ChainKeys, type EntryStore } from "../cache/cacheEntry.ts";
 import { Disagreements } from "../cache/disagreements.ts";
@@ -6,7 +7,6 @@ import { NegativeCache } from "../cache/negativeCache.ts";
 import { secondOrigin } from "../cache/secondOrigin.ts";
 import { StatedValues } from "../cache/statedValues.ts";
 import { forgetStateRead, type StateReadAt, TieredStore } from "../cache/tieredStore.ts";
-import type { ChainConfig } from "../config/schema.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
@@ -15,7 +15,9 @@ import type { Upstreams } from "../heads/upstreams.ts";
 import { withinBudget } from "../limits/memoryBudget.ts";
 import { fullBlockRequest, prefetchRequests, receiptsOf } from "../methods/ownBlockReads.ts";
 import { coalesced } from "../nodes/coalesced.ts";
-import type { Shared } from "./shared.ts";
+import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
+import { StateFetcher } from "../state/fetch/stateFetcher.ts";
+import type { ChainBase } from "./chainBase.ts";
 
 export interface ReadPipeline {
   /** The cache, then request coalescing, then the nodes. Responses of a new head are prefetched. */
@@ -24,6 +26,8 @@ export interface ReadPipeline {
   readonly ownReads: RpcSource;
   /** Reads a whole block through the cache, because clients ask for new blocks too. */
   readonly readBlock: (block: BlockId, scope: CallScope) => Promise<Uint8Array>;
+  /** Creates a reader of state values. Each has two origins with `reads.agree: 2`. A read of the first one may take this time. */
+  readonly createFetcher: (timeoutMs: number) => StateFetcher;
   /** Removes a node's response that may be wrong. */
   forget(read: StateReadAt, current: Heads): void;
   /** For callers that validate cached entries themselves. */
@@ -38,6 +42,11 @@ export interface ReadPipeline {
   readonly runScript: RunScript | undefined;
   /** Redis is slow if a script takes longer. */
   readonly maxScriptMs: number;
+}
+
+/** What the other parts of one chain are built on. */
+export interface ChainParts extends ChainBase {
+  readonly pipeline: ReadPipeline;
 }
 
 /** A script may take this number of deadlines of Redis. */
@@ -64,17 +73,15 @@ const createReadBlock =
   };
 
 /** Creates the path of a read: see the picture of a request in docs/architecture.md. */
-export const createReadPipeline = (
-  config: ChainConfig,
-  { memory, redis, disk, budget, telemetry }: Shared,
-  upstreams: Upstreams,
-  signal: AbortSignal,
-): ReadPipeline => {
+export const createReadPipeline = (base: ChainBase): ReadPipeline => {
+  const { config, shared, upstreams, unitsOf, signal } = base;
+  const { memory, redis, disk, budget, telemetry } = shared;
   const negativeCache = new NegativeCache();
   const keys = new ChainKeys(config.name, upstreams);
-  const { nodes, verifier } = upstreams;
+  const { nodes, heads, verifier } = upstreams;
   const { agree } = config.reads;
   const stated = new StatedValues({ nodes, agree });
+  const disagreements = new Disagreements(config.name, telemetry);
   const cacheOptions = {
     chain: config.name,
     keys,
@@ -86,20 +93,20 @@ export const createReadPipeline = (
   };
   const nodeReads = secondOrigin(withinBudget(coalesced(upstreams), budget), {
     ...{ nodes, agree, verifier, negativeCache },
-    disagreements: new Disagreements(config.name, telemetry),
+    disagreements,
     receiptsOf: receiptsOf({ request: (request, context) => source.request(request, context) }),
   });
   const source: RpcSource = cached(nodeReads, cacheOptions);
   const reads = new HeadPrefetch(source, {
     requestsOf: prefetchRequests,
-    contextOf: (heads) =>
-      ownContext("warm-up", { heads }, { signal, deadlineMs: performance.now() + config.upstream.timeoutMs }),
+    contextOf: (newest) =>
+      ownContext("warm-up", { heads: newest }, { signal, deadlineMs: performance.now() + config.upstream.timeoutMs }),
     log: telemetry.log,
   });
-  upstreams.heads.subscribe((change) => reads.onChange(change));
-  upstreams.heads.setReadInFull(() => {
-    const heads = upstreams.heads.current();
-    return heads !== undefined && reads.isReadInFull(heads);
+  heads.subscribe((change) => reads.onChange(change));
+  heads.setReadInFull(() => {
+    const current = heads.current();
+    return current !== undefined && reads.isReadInFull(current);
   });
   const sharedValues = redis && valuesIn(redis, keys);
   const runScript: RunScript | undefined = redis && ((script, key, args) => redis.run(script, keys.prefix + key, args));
@@ -107,6 +114,10 @@ export const createReadPipeline = (
     reads,
     ownReads: source,
     readBlock: createReadBlock(upstreams, source),
+    createFetcher: (timeoutMs) => {
+      const fetchFrom = (asked: typeof nodes, forMs: number) => createBatchFetch({ nodes: asked, heads }, forMs);
+      return new StateFetcher(createAgreedFetch({ nodes, agree, timeoutMs, fetchFrom, disagreements }), unitsOf);
+    },
     forget: (read, current) => forgetStateRead(cacheOptions, read, current),
     store: new TieredStore(cacheOptions),
     ...{ keys, stated, negativeCache, sharedValues, runScript },

@@ -13,6 +13,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
 import type { BlockState } from "./blockState.ts";
 import type { CallOutcome, CallRun } from "./calls/callRun.ts";
+import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateRowsOptions } from "./rows/stateRows.ts";
 import type { FindExecuted } from "./sources/executedSource.ts";
 import type { WriteSetThread } from "./sources/writeSetThread.ts";
@@ -43,6 +44,8 @@ export interface StateParts {
   readonly upstreams: Upstreams;
   readonly pipeline: {
     readonly ownReads: RpcSource;
+    /** Creates a reader of values. A read may take this time. */
+    createFetcher(timeoutMs: number): StateFetcher;
     readBlock(block: BlockId, scope: CallScope): Promise<Uint8Array>;
     /** Removes a node's response that may be wrong. */
     forget(read: StateReadAt, current: Heads): void;

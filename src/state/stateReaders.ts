@@ -1,6 +1,3 @@
-import { createAgreedFetch } from "../cache/agreedFetch.ts";
-import { Disagreements } from "../cache/disagreements.ts";
-import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
 import { Audit } from "./audit.ts";
 import type { Followed } from "./blockState.ts";
 import { type ChainCallCache, createCallCache } from "./calls/createCallCache.ts";
@@ -8,7 +5,6 @@ import type { StoredCall } from "./calls/storedCall.ts";
 import type { StateCost } from "./cost.ts";
 import { createNodeReaders } from "./fetch/nodeReaders.ts";
 import { ProofReader } from "./fetch/proofReader.ts";
-import { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { SourceGuard } from "./sources/sourceGuard.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import { StateLearner } from "./stateLearner.ts";
@@ -61,15 +57,10 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   const chain = config.name;
   const { heads } = upstreams;
   const { timeoutMs } = config.upstream;
-  const fetch = createAgreedFetch({
-    ...{ nodes: upstreams.nodes, agree: config.reads.agree, timeoutMs },
-    fetchFrom: (nodes, forMs) => createBatchFetch({ nodes, heads }, forMs),
-    disagreements: new Disagreements(chain, telemetry),
-  });
   const checked = { chain, values, cost, telemetry };
   const nodes = createNodeReaders(upstreams, timeoutMs, cost.unitsOf);
   const audit = new Audit({ ...checked, follower, guard, nodes, recordWrongValue });
-  const reader = new StateFetcher(fetch, cost.unitsOf);
+  const reader = pipeline.createFetcher(timeoutMs);
   const proofs = new ProofReader({
     ...{ reads: pipeline.ownReads, heads, unitsOf: cost.unitsOf, timeoutMs, signal },
     isAllowed: config.state.prove !== false && config.verify === "full",

@@ -2,16 +2,14 @@ import type { UnitsOf } from "../access/providerUnits.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
 import type { OwnHashes } from "../verification/checkHeader.ts";
-import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
 
-/** What the parts of one chain are built on. */
-export interface ChainParts {
+/** What the parts of one chain are built on, that of its reads included. */
+export interface ChainBase {
   readonly config: ChainConfig;
   /** The parts that all chains share, with the telemetry of this chain. */
   readonly shared: Shared;
   readonly upstreams: Upstreams;
-  readonly pipeline: ReadPipeline;
   readonly unitsOf: UnitsOf;
   /** Of the headers in the block ring. */
   readonly ownHashes: OwnHashes;
