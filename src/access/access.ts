@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../core/context.ts";
+import { type Grade, isAtLeast } from "../core/grade.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import {
@@ -65,8 +66,8 @@ export interface ConnectionUse {
   readonly chain: string | undefined;
   /** It has a subscription. */
   readonly isSubscribed: boolean;
-  /** A header of it requires proven answers. */
-  readonly requiresProof: boolean;
+  /** The grade that its answers need, by a header. */
+  readonly needs: Grade | undefined;
 }
 
 /**
@@ -196,7 +197,7 @@ export class Access {
     return this.#rules.reject("key", error);
   }
 
-  readonly reauthorize: Reauthorize = (before, { chain, isSubscribed, requiresProof }) => {
+  readonly reauthorize: Reauthorize = (before, { chain, isSubscribed, needs }) => {
     const key = this.#currentKey(before);
     const admitted = this.#admit(before.address, before.connection, key, before.target);
     const refusal = findChainRefusal(admitted, chain);
@@ -208,8 +209,7 @@ export class Access {
       if ((admitted.confirmations ?? 0) > 0) {
         throw this.#rules.reject("key", new RpcError(CODES.UNAUTHORIZED, BEHIND_HEAD, { status: 403 }));
       }
-      const isProven = requiresProof || before.requiresProof === true;
-      if (admitted.requiresProof === true && !isProven) {
+      if (![needs, before.needs].some((earlier) => isAtLeast(earlier, admitted.needs ?? "stated"))) {
         throw this.#rules.reject("key", new RpcError(CODES.UNAUTHORIZED, NEEDS_PROOF, { status: 403 }));
       }
     }
@@ -253,7 +253,7 @@ export class Access {
       usage: grant?.usage,
       budget: grant?.budget,
       confirmations: key?.confirmations,
-      requiresProof: key?.require === "proven",
+      needs: key?.require,
       payments: key === undefined ? this.#options.payments : undefined,
     };
   }

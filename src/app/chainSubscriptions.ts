@@ -26,7 +26,7 @@ const createProvenSource = (
     };
     return {
       heads: onlyCommitted(heads, committed),
-      read: internalCall({ ...internal, view, requiresProof: true }),
+      read: internalCall({ ...internal, view, needs: "proven" }),
     };
   };
 };

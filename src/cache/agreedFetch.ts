@@ -86,7 +86,7 @@ export const createAgreedFetch = <Node extends AgreeingNode>(options: AgreedFetc
     const batch = await fetch(calls);
     const first = wordsOf(nodes, batch);
     if (first === undefined) {
-      return { ...batch, isConfirmed: false };
+      return { ...batch, isAgreed: false };
     }
     const agreed = await agreeOn(calls, first, comparison);
     const isAlone = ({ outcome, isAgreed }: AgreedOutcome<unknown>, at: number): boolean =>
@@ -94,7 +94,7 @@ export const createAgreedFetch = <Node extends AgreeingNode>(options: AgreedFetc
     return {
       outcomes: agreed.map(({ outcome }) => outcome),
       node: agreed.every(({ node }) => node === first.node) ? first.node.name : undefined,
-      isConfirmed: !agreed.some(isAlone),
+      isAgreed: !agreed.some(isAlone),
     };
   };
 };

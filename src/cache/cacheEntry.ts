@@ -26,7 +26,7 @@ export interface CacheEntry {
   /** The node that stated the value. Undefined if a hash proves the value. */
   readonly source?: ValueSource | undefined;
   /** Whether a node of another origin has stated the same value. */
-  readonly isConfirmed?: boolean | undefined;
+  readonly isAgreed?: boolean | undefined;
   /** How far the response was verified. Earlier versions have stored none. */
   readonly grade?: Grade | undefined;
 }

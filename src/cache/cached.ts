@@ -148,7 +148,7 @@ class CachedSource implements RpcSource {
       return false;
     }
     const entry = createEntry(request, body, received, stated);
-    if (entry === undefined || (isFresh && this.#isConfirmedInMemory(key, entry))) {
+    if (entry === undefined || (isFresh && this.#isAgreedInMemory(key, entry))) {
       return false;
     }
     if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
@@ -158,10 +158,10 @@ class CachedSource implements RpcSource {
   }
 
   /** Whether two origins have stated the value that the memory has. The statement of one node does not replace it. */
-  #isConfirmedInMemory(key: string, entry: CacheEntry): boolean {
+  #isAgreedInMemory(key: string, entry: CacheEntry): boolean {
     const { memory, stated } = this.#options;
     const known = isStated(entry) ? memory.get(key) : undefined;
-    return known?.isConfirmed === true && isStated(known) && stated.isServed(known, entry.storedAtMs, false);
+    return known?.isAgreed === true && isStated(known) && stated.isServed(known, entry.storedAtMs, false);
   }
 }
 
@@ -212,14 +212,14 @@ const createEntry = (
   if (requiresVerification && response.verified !== true) {
     return undefined;
   }
-  const { block, isConfirmed, grade } = response;
+  const { block, isAgreed, grade } = response;
   if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) {
     return undefined;
   }
   const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
-  const isProven = isProvenByHash(request.method) && isConfirmed !== false;
+  const isProven = isProvenByHash(request.method) && isAgreed !== false;
   const source = isProven ? undefined : stated.sourceOf(response.node);
-  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isConfirmed, grade };
+  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now(), source, isAgreed, grade };
 };
 
 const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean =>

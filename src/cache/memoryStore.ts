@@ -15,7 +15,7 @@ class CachedResponse implements CacheEntry, RpcResponse {
   readonly isFinal: boolean;
   readonly storedAtMs: number;
   readonly source: ValueSource | undefined;
-  readonly isConfirmed: boolean | undefined;
+  readonly isAgreed: boolean | undefined;
   readonly grade: Grade | undefined;
 
   constructor(entry: CacheEntry, body: Uint8Array) {
@@ -26,7 +26,7 @@ class CachedResponse implements CacheEntry, RpcResponse {
     this.isFinal = entry.isFinal;
     this.storedAtMs = entry.storedAtMs;
     this.source = entry.source;
-    this.isConfirmed = entry.isConfirmed;
+    this.isAgreed = entry.isAgreed;
     this.grade = entry.grade;
   }
 }

@@ -75,11 +75,11 @@ const GRADE_FLAGS = { proven: PROVEN, checked: CHECKED, stated: 0 } as const;
 const gradeOf = (flags: number): Grade | undefined =>
   (flags & PROVEN) !== 0 ? "proven" : (flags & CHECKED) !== 0 ? "checked" : undefined;
 
-const flagsOf = ({ isFinal, block, isConfirmed, grade }: CacheEntry, isDeflated: boolean): number =>
+const flagsOf = ({ isFinal, block, isAgreed, grade }: CacheEntry, isDeflated: boolean): number =>
   (isDeflated ? DEFLATED : 0) |
   (isFinal ? FINAL : 0) |
   (block === undefined ? 0 : HAS_BLOCK) |
-  (isConfirmed === true ? CONFIRMED : 0) |
+  (isAgreed === true ? CONFIRMED : 0) |
   (grade === undefined ? 0 : GRADE_FLAGS[grade]);
 
 const isKnownVersion = (version: number | undefined): boolean => version === VERSION || version === SOURCE_VERSION;
@@ -134,7 +134,7 @@ export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntr
     body,
     isFinal: (flags & FINAL) !== 0,
     storedAtMs: value.readDoubleBE(4),
-    ...(decoded.source && { source: decoded.source, isConfirmed: (flags & CONFIRMED) !== 0 }),
+    ...(decoded.source && { source: decoded.source, isAgreed: (flags & CONFIRMED) !== 0 }),
     ...(grade && { grade }),
     ...((flags & HAS_BLOCK) !== 0 && { block: { number: value.readBigUInt64BE(16), hash } }),
   };

@@ -57,7 +57,7 @@ const isWhole = (response: RpcResponse): response is Whole =>
 const withinSecondMs = (context: Context): Context =>
   context.with({ deadlineMs: Math.min(context.deadlineMs, performance.now() + SECOND_MS) });
 
-const unconfirmed = (response: RpcResponse): RpcResponse => ({ ...response, isConfirmed: false });
+const unconfirmed = (response: RpcResponse): RpcResponse => ({ ...response, isAgreed: false });
 
 /** The header of the block is known, or the block is newer than the view. Then its receipts cost one or two calls. */
 const isNew = ({ number }: BlockId, heads: Heads): boolean =>
@@ -109,7 +109,7 @@ class SecondOrigin implements RpcSource {
     if (response instanceof Error) {
       throw response;
     }
-    return { ...response, isConfirmed: agreed?.isAgreed === true };
+    return { ...response, isAgreed: agreed?.isAgreed === true };
   }
 
   async #sendFirst({ request, context }: Read): Promise<RpcResponse | NodeError> {
@@ -161,14 +161,14 @@ class SecondOrigin implements RpcSource {
     const { body, block } = earlier;
     const first = { node, response: { ...second.response, body, node: node.name, ...(block && { block }) } };
     if (isSame(request, first.response, second.response)) {
-      return { ...response, isConfirmed: true };
+      return { ...response, isAgreed: true };
     }
     if (variesByNode(request.method) && !isNull(response)) {
       return unconfirmed(response);
     }
     const agreed = await this.#findMajority(read, first, second);
     if (agreed !== undefined) {
-      return { ...agreed.response, isConfirmed: true };
+      return { ...agreed.response, isAgreed: true };
     }
     if (isNull(response)) {
       return unconfirmed(first.response);
@@ -388,7 +388,7 @@ class SecondOrigin implements RpcSource {
 /**
  * Wraps a source so that nodes of several origins are compared. No receipt and no `null` by transaction hash is the word of one of them.
  * A cached value whose life is over is confirmed, and with `agree` 2 each value of the state and result of a call.
- * `isConfirmed` of the response tells the cache the outcome.
+ * `isAgreed` of the response tells the cache the outcome.
  */
 export const secondOrigin = (source: RpcSource, options: SecondOriginOptions): RpcSource =>
   hasSeveralOrigins(options.nodes) ? new SecondOrigin(source, options) : source;

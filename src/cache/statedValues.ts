@@ -45,11 +45,9 @@ export class StatedValues {
   }
 
   /** Whether a value may be served: its life is not over. `isState`: two origins must agree on it, if the chain requires that. */
-  isServed({ source, storedAtMs, isConfirmed }: StatedEntry, nowMs: number, isState: boolean): boolean {
+  isServed({ source, storedAtMs, isAgreed }: StatedEntry, nowMs: number, isState: boolean): boolean {
     const needsSecond = isState && this.mustAgree && this.#hasOther(source);
-    return (
-      nowMs - storedAtMs < statedMs({ isConfirmed: isConfirmed === true, hasOthers: this.#hasSeveral, needsSecond })
-    );
+    return nowMs - storedAtMs < statedMs({ isAgreed: isAgreed === true, hasOthers: this.#hasSeveral, needsSecond });
   }
 
   /**

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ResultMemory } from "../jsonrpc/response.ts";
 import type { RpcError } from "../jsonrpc/rpcError.ts";
+import type { Grade } from "./grade.ts";
 import type { Abortable, LazySignal } from "./lazySignal.ts";
 import type { Span, TraceHeaders } from "./trace.ts";
 import type { PendingMode, View } from "./view.ts";
@@ -41,8 +42,8 @@ export interface Caller {
   readonly budget?: { spend(units: number): void } | undefined;
   /** Confirmations that a block needs before the client sees it. Default: none. */
   readonly confirmations?: number | undefined;
-  /** Only answers that are proven on an agreed head may be returned. */
-  readonly requiresProof?: boolean | undefined;
+  /** The grade that answers need. Proven ones are on an agreed head. Default: stated. */
+  readonly needs?: Grade | undefined;
 }
 
 /** A connection that can have subscriptions. */
@@ -83,8 +84,8 @@ export interface AskedByHeaders {
   readonly traceHeaders?: TraceHeaders | undefined;
   /** State values are read from a node. */
   readonly noCache?: boolean | undefined;
-  /** Only proven answers are wanted. */
-  readonly requiresProof?: boolean | undefined;
+  /** The grade that answers need. Default: stated. */
+  readonly needs?: Grade | undefined;
   /** The view that must have been reached, as the client wrote it. */
   readonly minView?: string | undefined;
   /** The response says what the request cost. */
@@ -159,8 +160,8 @@ export interface Behind {
 export interface ContextOptions {
   /** Do not read the cache. The response may still be cached. Default: false. */
   readonly bypassCache?: boolean;
-  /** Only a proven answer is of use. Default: false. */
-  readonly requiresProof?: boolean;
+  /** The grade that an answer needs. Default: stated. */
+  readonly needs?: Grade | undefined;
   /** The span of the call. Undefined unless tracing is on and the call is sampled. */
   readonly span?: Span | undefined;
   /** What ends the call. Default: the request. */
@@ -184,7 +185,7 @@ export class Context implements CallScope {
   /** The client waits until this time, in milliseconds of `performance.now()`. */
   readonly deadlineMs: number;
   readonly bypassCache: boolean;
-  readonly requiresProof: boolean;
+  readonly needs: Grade;
   readonly span: Span | undefined;
   readonly behind: Behind | undefined;
   readonly isMovable: boolean;
@@ -194,20 +195,13 @@ export class Context implements CallScope {
     request: InboundRequest,
     view: View,
     deadlineMs: number,
-    {
-      bypassCache = false,
-      requiresProof = false,
-      span,
-      ending = request,
-      behind,
-      isMovable = false,
-    }: ContextOptions = {},
+    { bypassCache = false, needs = "stated", span, ending = request, behind, isMovable = false }: ContextOptions = {},
   ) {
     this.request = request;
     this.view = view;
     this.deadlineMs = deadlineMs;
     this.bypassCache = bypassCache;
-    this.requiresProof = requiresProof;
+    this.needs = needs;
     this.span = span;
     this.behind = behind;
     this.isMovable = isMovable;
@@ -252,23 +246,23 @@ export class Context implements CallScope {
     view = this.view,
     deadlineMs = this.deadlineMs,
     bypassCache = this.bypassCache,
-    requiresProof = this.requiresProof,
+    needs = this.needs,
     span = this.span,
     ending = this.#ending,
     behind = this.behind,
     isMovable = this.isMovable,
   }: ContextChanges): Context {
     // A new option that is missing here is an error of types.
-    const options: Required<ContextOptions> = { bypassCache, requiresProof, span, ending, behind, isMovable };
+    const options: Required<ContextOptions> = { bypassCache, needs, span, ending, behind, isMovable };
     return new Context(this.request, view, deadlineMs, options);
   }
 
   /** Returns a context of the same request that wants no confirmations: its view is the one that the chain had. */
   withoutConfirmations(): Context {
-    const { request, deadlineMs, bypassCache, requiresProof, span, behind } = this;
+    const { request, deadlineMs, bypassCache, needs, span, behind } = this;
     return behind === undefined
       ? this
-      : new Context(request, behind.actual, deadlineMs, { bypassCache, requiresProof, span, ending: this.#ending });
+      : new Context(request, behind.actual, deadlineMs, { bypassCache, needs, span, ending: this.#ending });
   }
 }
 

@@ -125,7 +125,7 @@ export const STATED_MS = 600_000;
 /** How the word of a value that no hash proves came about. */
 export interface StatedWord {
   /** Whether nodes of two origins have stated it. */
-  readonly isConfirmed: boolean;
+  readonly isAgreed: boolean;
   /** Whether the chain has nodes of another origin. */
   readonly hasOthers: boolean;
   /** Whether two origins must agree on it, and another one can be asked now. */
@@ -133,5 +133,5 @@ export interface StatedWord {
 }
 
 /** How long a value is served that no hash proves, in milliseconds. Its class may end it earlier. */
-export const statedMs = ({ isConfirmed, hasOthers, needsSecond }: StatedWord): number =>
-  isConfirmed || !hasOthers ? Number.POSITIVE_INFINITY : needsSecond ? 0 : STATED_MS;
+export const statedMs = ({ isAgreed, hasOthers, needsSecond }: StatedWord): number =>
+  isAgreed || !hasOthers ? Number.POSITIVE_INFINITY : needsSecond ? 0 : STATED_MS;

@@ -67,7 +67,7 @@ export interface RpcResponse extends Reply {
    * Whether a second origin has stated the same. False: it is the word of one node, although two are required. Undefined: none is
    * required, or a hash verifies the response.
    */
-  readonly isConfirmed?: boolean | undefined;
+  readonly isAgreed?: boolean | undefined;
   /** Types that forebay does not know leave a part of it unchecked, and another node may show more. */
   readonly isPartial?: boolean;
   /** For a list whose items may be errors: whether each is a result. Undefined: nothing has read the items. */

@@ -7,7 +7,7 @@ export interface StateOutcomes {
   /** The node that gave all of them. Undefined if there were several, or if its name is not known. */
   readonly node?: string | undefined;
   /** Whether a second origin has stated all of them (see `RpcResponse`). */
-  readonly isConfirmed?: boolean | undefined;
+  readonly isAgreed?: boolean | undefined;
 }
 
 /** Sends several reads of state. */

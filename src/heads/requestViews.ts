@@ -1,4 +1,5 @@
 import { Context, type InboundRequest } from "../core/context.ts";
+import { isAtLeast } from "../core/grade.ts";
 import type { FollowedHeads, Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import type { PendingChange, View } from "../core/view.ts";
@@ -84,12 +85,12 @@ export class RequestViews {
     const deadlineMs = performance.now() + timeoutMs;
     const { caller, received } = request;
     const bypassCache = bypassHeader !== undefined && received.headers[bypassHeader] !== undefined;
-    const requiresProof = received.asked.requiresProof === true || caller.requiresProof === true;
+    const needs = isAtLeast(received.asked.needs, caller.needs ?? "stated") ? received.asked.needs : caller.needs;
     const confirmations = confirmationsOf(request);
     return confirmations === 0
-      ? new Context(request, actual, deadlineMs, { bypassCache, requiresProof })
+      ? new Context(request, actual, deadlineMs, { bypassCache, needs })
       : new Context(request, behind.view(actual.heads, confirmations), deadlineMs, {
-          ...{ bypassCache, requiresProof, behind: { confirmations, actual } },
+          ...{ bypassCache, needs, behind: { confirmations, actual } },
         });
   }
 

@@ -57,7 +57,7 @@ export const readAsked = (headers: IncomingHttpHeaders): AskedByHeaders => {
     : {
         traceHeaders: readTraceHeaders(headers),
         noCache: cacheControl !== undefined && NO_CACHE.test(cacheControl),
-        requiresProof: required !== undefined,
+        needs: required === undefined ? undefined : "proven",
         minView: minView === undefined ? undefined : String(minView),
         wantsUnits: units !== undefined,
         fault: faultOf(confirmations, required),

@@ -82,7 +82,7 @@ export const createHandlers = (
   const proving =
     (run: Handlers["forward"], by: Prove = "never"): Handlers["forward"] =>
     (call, context) =>
-      context.requiresProof ? prove(call, by, context) : run(call, context);
+      context.needs === "proven" ? prove(call, by, context) : run(call, context);
   const handlers = new Map(table.map(({ name, prove: by }) => [name, proving(runs.get(name) ?? forward, by)]));
   return { lookup: (method) => handlers.get(method), forward: proving(forward) };
 };

@@ -1,4 +1,5 @@
 import { type Caller, ownContext } from "../core/context.ts";
+import type { Grade } from "../core/grade.ts";
 import type { View } from "../core/view.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readWhole } from "../jsonrpc/response.ts";
@@ -11,8 +12,8 @@ export interface InternalCallOptions {
   view(): View;
   /** Reads pending blocks too. Otherwise only sealed blocks are read, even if a pending block has the same hash. */
   readonly atPending?: true;
-  /** Only proven answers are returned. */
-  readonly requiresProof?: boolean;
+  /** See `Context`. */
+  readonly needs?: Grade;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -23,7 +24,7 @@ export interface InternalCallOptions {
  * It returns the JSON text of the result, and rejects with RpcError.
  */
 export const internalCall =
-  ({ handlers, view, atPending, requiresProof = false, timeoutMs, signal }: InternalCallOptions) =>
+  ({ handlers, view, atPending, needs, timeoutMs, signal }: InternalCallOptions) =>
   async (method: string, params: readonly unknown[], caller?: Caller): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
     if (handle === undefined) {
@@ -32,7 +33,7 @@ export const internalCall =
     const deadlineMs = performance.now() + timeoutMs;
     const actual = view();
     const current = atPending ? actual : { heads: actual.heads };
-    const context = ownContext("subscriptions", current, { signal, deadlineMs, caller, requiresProof });
+    const context = ownContext("subscriptions", current, { signal, deadlineMs, caller, needs });
     const { body } = await handle(createCall(method, params), context);
     return readWhole(body);
   };

@@ -21,7 +21,7 @@ export interface AuditOptions {
   readonly chain: string;
   readonly values: ValueStore;
   readonly follower: Pick<StateFollower, "forget" | "generation">;
-  readonly guard: Pick<SourceGuard, "areTrusted" | "isSuspended" | "pass" | "suspend">;
+  readonly guard: Pick<SourceGuard, "havePassed" | "isSuspended" | "pass" | "suspend">;
   readonly cost: Pick<StateCost, "spend">;
   /** The nodes that can be asked now, best first. */
   readonly nodes: () => readonly ComparedNode[];
@@ -106,7 +106,7 @@ export class Audit {
       this.#givesSince = writeSet.block.number;
     }
     this.#newest = writeSet;
-    if (!values.isTrusted) {
+    if (!values.isChecked) {
       // A check that runs may have begun before this giver.
       void Promise.resolve(this.#running).then(() => this.#checkNew());
     } else if (this.#answers > 0 && this.#nowMs() - this.#firstAnswerMs >= MAX_WAIT_MS) {
@@ -116,7 +116,7 @@ export class Audit {
 
   #checkNew(): Promise<void> | undefined {
     const mayCheck = this.#nowMs() - this.#failedMs >= MIN_INTERVAL_MS;
-    return this.#options.values.isTrusted || !mayCheck ? undefined : this.check();
+    return this.#options.values.isChecked || !mayCheck ? undefined : this.check();
   }
 
   /** Called with the key of an answer that needed no node, of a call with one that it read. Proven ones need no check. */
@@ -203,7 +203,7 @@ export class Audit {
     const { generation } = follower;
     const carriers = [...values.carriers];
     const nodes = this.#nodesToAsk();
-    const answered = values.isTrusted ? this.#answered : this.#unchecked();
+    const answered = values.isChecked ? this.#answered : this.#unchecked();
     this.#answers = 0;
     this.#answered = [];
     this.#checkedMs = this.#nowMs();
@@ -241,8 +241,8 @@ export class Audit {
     for (const carrier of carriers.filter((each) => each === RESTORED || guard.isSuspended(each))) {
       values.carriers.delete(carrier);
     }
-    values.isTrusted = guard.areTrusted(values.carriers);
-    telemetry.metrics.stateUnchecked.set({ chain }, values.isTrusted ? 0 : 1);
+    values.isChecked = guard.havePassed(values.carriers);
+    telemetry.metrics.stateUnchecked.set({ chain }, values.isChecked ? 0 : 1);
   }
 
   /** Leaves out the origin that contradicted the giver twice, unless there is no other one. */
@@ -263,7 +263,7 @@ export class Audit {
     const first = (check - Math.floor(check / OWN_TURN)) % others.length;
     const turned = [...others.slice(first), ...others.slice(0, first)];
     // A giver's own word is no reason to believe it, if there is another one.
-    const isOwnTurn = values.isTrusted && check % OWN_TURN === OWN_TURN - 1;
+    const isOwnTurn = values.isChecked && check % OWN_TURN === OWN_TURN - 1;
     const origins = giver === undefined ? turned : isOwnTurn ? [giver, ...turned] : [...turned, giver];
     return origins.flatMap((origin) => nodes.find((node) => node.origin === origin) ?? []);
   }
@@ -278,7 +278,7 @@ export class Audit {
       const isSingle = key.field === "nonce" || !isBulkReadable(key);
       const isLeftOut =
         chosen.has(name) || (isSingle && singles === MAX_SINGLE_KEYS) || values.gradeOf(key, block) === "proven";
-      if (!isLeftOut && values.getUntrusted(key, block) !== undefined) {
+      if (!isLeftOut && values.getUnchecked(key, block) !== undefined) {
         singles += isSingle ? 1 : 0;
         chosen.set(name, key);
       }
@@ -287,7 +287,7 @@ export class Audit {
     const unitsFor = (some: readonly StateKey[]) => reader.unitsFor(some, block);
     // A check that reads nothing would pass.
     const affordableKeys = affordable(shuffled, unitsFor, Math.max(MAX_UNITS, unitsFor(shuffled.slice(0, 1))));
-    return new Map(affordableKeys.map((key) => [key, values.getUntrusted(key, block) ?? ""]));
+    return new Map(affordableKeys.map((key) => [key, values.getUnchecked(key, block) ?? ""]));
   }
 
   /**

@@ -30,7 +30,7 @@ export interface BlockQueueOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   readonly heads: CurrentHeads;
   readonly values: ValueStore;
-  readonly guard: Pick<SourceGuard, "areTrusted">;
+  readonly guard: Pick<SourceGuard, "havePassed">;
   /** Called with the outcome of each source that was asked. */
   onRead(source: WriteSetSourceKind, outcome: ReadOutcome): void;
   /** Called when a write set is applied. Its values may wait for a check. */
@@ -69,7 +69,7 @@ export class BlockQueue {
     const { values, onDifference } = this.#options;
     const { key, value, node, grade } = added;
     if (values.add(key, block, value, grade) === "different") {
-      onDifference({ key, block, known: values.getUntrusted(key, block) ?? "", actual: value, node });
+      onDifference({ key, block, known: values.getUnchecked(key, block) ?? "", actual: value, node });
     }
   }
 
@@ -161,7 +161,7 @@ export class BlockQueue {
   async #apply(next: AwaitedBlock, writeSet: WriteSet): Promise<void> {
     const { chain, values, guard, telemetry, onApplied } = this.#options;
     const { node } = writeSet;
-    values.isTrusted = guard.areTrusted([...values.carriers, ...(node === undefined ? [] : [node])]);
+    values.isChecked = guard.havePassed([...values.carriers, ...(node === undefined ? [] : [node])]);
     const isApplied = await this.#change(values.apply(writeSet));
     if (isApplied === undefined) {
       return;

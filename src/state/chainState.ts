@@ -143,7 +143,7 @@ export class ChainState implements KnownState {
     const latest = this.#options.upstreams.heads.current()?.latest;
     const settled = latest && this.#follower?.untilApplied(latest);
     const checked = Promise.resolve(settled).then(() =>
-      this.#store.isTrusted ? undefined : this.#readers?.audit.check(),
+      this.#store.isChecked ? undefined : this.#readers?.audit.check(),
     );
     await resultWithin(checked, CATCH_UP_MS);
   }

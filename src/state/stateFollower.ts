@@ -24,7 +24,7 @@ export interface ReadValues extends Pick<NodeValue, "node" | "grade"> {
   /** By their hash: 64 digits of hex. */
   readonly codes?: Iterable<readonly [string, Uint8Array]>;
   /** See `RpcResponse`. */
-  readonly isConfirmed?: boolean | undefined;
+  readonly isAgreed?: boolean | undefined;
 }
 
 type EnterValues = (read: ReadValues, block: BlockId) => void;
@@ -89,8 +89,8 @@ export class StateFollower {
   /** Begins a read of nodes. Returns the function that makes its values known, unless a second origin is required and lacks. */
   beginRead(): EnterValues {
     const { generation } = this;
-    return ({ values, codes = NO_CODES, isConfirmed, ...origin }, block) => {
-      if (isConfirmed === false) {
+    return ({ values, codes = NO_CODES, isAgreed, ...origin }, block) => {
+      if (isAgreed === false) {
         return;
       }
       for (const [hash, code] of codes) {
@@ -276,7 +276,7 @@ export class StateFollower {
 
   #measureValues(): void {
     const { chain, values, telemetry } = this.#options;
-    telemetry.metrics.stateUnchecked.set({ chain }, values.isTrusted ? 0 : 1);
+    telemetry.metrics.stateUnchecked.set({ chain }, values.isChecked ? 0 : 1);
     telemetry.metrics.stateValues.set({ chain }, values.size);
     telemetry.metrics.stateBytes.set({ chain }, values.bytes);
   }

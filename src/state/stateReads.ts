@@ -183,13 +183,13 @@ export class StateReads {
     const { follower } = this.#options;
     const enter = follower.beginRead();
     return whenKnown(ask(), (response) => {
-      const { body, block, node, isConfirmed } = response;
+      const { body, block, node, isAgreed } = response;
       const isFresh = isFreshFromNode(response) && body instanceof Uint8Array;
       const parsed = isFresh && follower.isFollowing ? parseStateBody(key.field, body) : undefined;
       if (parsed !== undefined && block !== undefined) {
         const value = typeof parsed === "string" ? parsed : codeDigits(parsed);
         const codes = typeof parsed === "string" ? [] : [[value, parsed] as const];
-        enter({ values: [[key, value]], codes, node, isConfirmed }, block);
+        enter({ values: [[key, value]], codes, node, isAgreed }, block);
       }
       return response;
     });

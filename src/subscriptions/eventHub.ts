@@ -1,4 +1,5 @@
 import type { Caller } from "../core/context.ts";
+import type { Grade } from "../core/grade.ts";
 import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -129,9 +130,9 @@ export class EventHub {
     return this.#events.current;
   }
 
-  /** `isProven`: only proven events are sent. Rejects if no node offers the events. */
-  async register(request: SubscriptionRequest, caller: Caller, isProven: boolean): Promise<Registration> {
-    const sealed = isProven ? this.#provenEvents(request) : this.#sealed;
+  /** `needs`: the grade of the events that are sent. Rejects if no node offers the events. */
+  async register(request: SubscriptionRequest, caller: Caller, needs: Grade): Promise<Registration> {
+    const sealed = needs === "proven" ? this.#provenEvents(request) : this.#sealed;
     switch (request.kind) {
       case "newPendingTransactions":
         return this.#registerPool(request.isFull);

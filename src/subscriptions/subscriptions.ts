@@ -174,7 +174,7 @@ export class Subscriptions {
 
   /** Handles eth_subscribe. A client that requires proofs gets proven events alone. */
   async subscribe(call: Call, context: Context, submit: Submit): Promise<RpcResponse> {
-    const { request: inbound, caller, behind, requiresProof } = context;
+    const { request: inbound, caller, behind, needs } = context;
     if (behind !== undefined) {
       throw new RpcError(
         CODES.INVALID_REQUEST,
@@ -207,7 +207,7 @@ export class Subscriptions {
     };
     subscriptions.set(id, end);
     try {
-      registration = await this.#events.register(await withHash(parsed, submit), caller, requiresProof);
+      registration = await this.#events.register(await withHash(parsed, submit), caller, needs);
     } catch (error) {
       end();
       throw error;

@@ -130,7 +130,7 @@ export class WebSocketConnection {
       this.#admitted = reauthorize(this.#admitted, {
         chain: this.#options.chain,
         isSubscribed: this.#subscriptions.size > 0,
-        requiresProof: this.#received.asked.requiresProof === true,
+        needs: this.#received.asked.needs,
       });
     } catch (error) {
       if (!(error instanceof RpcError)) {

@@ -49,7 +49,7 @@ const BOTH = "eth_getBalance,eth_call";
 
 test("two origins that agree are asked once each, and the values are confirmed", async () => {
   const { read, asked, blamed } = createRig([RIGHT, ["0x01", "0xAA"], FORGED]);
-  assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isConfirmed: true });
+  assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isAgreed: true });
   assert.deepEqual(asked, [`node0: ${BOTH}`, `node1: ${BOTH}`]);
   assert.deepEqual(blamed, []);
 });
@@ -57,10 +57,10 @@ test("two origins that agree are asked once each, and the values are confirmed",
 for (const liar of [0, 1]) {
   test(`two of three decide about what node ${liar} states`, async () => {
     const rig = createRig([0, 1, 2].map((index) => (index === liar ? FORGED : RIGHT)));
-    const { outcomes, node, isConfirmed } = await rig.read();
+    const { outcomes, node, isAgreed } = await rig.read();
     assert.deepEqual(outcomes, RIGHT);
     // With values of several nodes, it is not known which of them gave each one.
-    assert.deepEqual([node, isConfirmed], [liar === 0 ? undefined : "node0", true]);
+    assert.deepEqual([node, isAgreed], [liar === 0 ? undefined : "node0", true]);
     assert.deepEqual(rig.blamed, [`node${liar}`]);
     assert.deepEqual(rig.disagreed, []);
   });
@@ -90,13 +90,13 @@ for (const [title, second] of [
 ] as const) {
   test(`if ${title}, the word of one origin is returned, and is not confirmed`, async () => {
     const { read } = createRig([RIGHT, second]);
-    assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isConfirmed: false });
+    assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isAgreed: false });
   });
 }
 
 test("a second origin has 1.5 s", async () => {
   const { read, timeouts } = createRig([RIGHT, "hangs", RIGHT]);
-  assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isConfirmed: false });
+  assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isAgreed: false });
   assert.deepEqual(timeouts, [1_500]);
 });
 
@@ -108,7 +108,7 @@ test("an execution, which reads several times, waits once for a second origin th
   };
   const rig = createRig([RIGHT, "hangs"], { onHang });
   for (let times = 0; times < 4; times++) {
-    assert.deepEqual(await rig.read(), { outcomes: RIGHT, node: "node0", isConfirmed: false });
+    assert.deepEqual(await rig.read(), { outcomes: RIGHT, node: "node0", isAgreed: false });
   }
   assert.deepEqual(rig.timeouts, [1_500]);
   nowMs += 5_000;
@@ -142,5 +142,5 @@ test("of a block, the hash alone is compared", async () => {
   const calls = [call("eth_getBlockByNumber")];
   const first = { hash: hashOf(3), size: "0x1" };
   const { read } = createRig([[first], [{ hash: hashOf(3), size: "0x2" }]], { calls });
-  assert.deepEqual(await read(), { outcomes: [first], node: "node0", isConfirmed: true });
+  assert.deepEqual(await read(), { outcomes: [first], node: "node0", isAgreed: true });
 });

@@ -27,7 +27,7 @@ const fieldsOf = (context: Context): Record<string, unknown> => {
 
 test("a derived context has every field of its request, and only the change differs", () => {
   const behind = { confirmations: 1, actual: { heads: createHeads({ latest: 3n }) } };
-  const options = { bypassCache: true, requiresProof: true, span: span(), ending: new LazySignal(), behind };
+  const options = { bypassCache: true, needs: "proven" as const, span: span(), ending: new LazySignal(), behind };
   const context = new Context(inbound, { heads: createHeads({ latest: 1n }) }, 5, options);
   const fields = fieldsOf(context);
   for (const [name, value] of Object.entries(fields)) {
@@ -37,7 +37,7 @@ test("a derived context has every field of its request, and only the change diff
   const ending = new LazySignal();
   const changes = {
     ...{ view: { heads: createHeads({ latest: 2n }) }, deadlineMs: 6 },
-    ...{ bypassCache: false, requiresProof: false, span: span() },
+    ...{ bypassCache: false, needs: "stated", span: span() },
   };
   for (const [name, value] of Object.entries(changes)) {
     const derived = fieldsOf(context.with({ [name]: value }));
@@ -52,7 +52,7 @@ test("a derived context has every field of its request, and only the change diff
 test("without confirmations, a context has the view of the chain, and all else of its request", () => {
   const view = { heads: createHeads({ latest: 1n }) };
   const behind = { confirmations: 1, actual: { heads: createHeads({ latest: 2n }) } };
-  const options = { bypassCache: true, requiresProof: true, span: span(), ending: new LazySignal() };
+  const options = { bypassCache: true, needs: "proven" as const, span: span(), ending: new LazySignal() };
   const context = new Context(inbound, view, 5, { ...options, behind });
   const expected = new Context(inbound, behind.actual, 5, options);
   assert.deepEqual(fieldsOf(context.withoutConfirmations()), fieldsOf(expected));

@@ -93,7 +93,7 @@ const createRig = ({ nodes = ["one", "two"], passed = ["one", "two"], callUnits 
         source: node === undefined ? "feed" : "trace",
       },
     };
-    values.isTrusted = guard.areTrusted(node === undefined ? [] : [node]);
+    values.isChecked = guard.havePassed(node === undefined ? [] : [node]);
     runAll(values.apply(writeSet));
     audit.onApplied(writeSet);
   };
@@ -180,20 +180,20 @@ test("proven values are not compared, and a check with nothing else passes", asy
   const { audit, values, reads, apply } = createRig({ passed: [] });
   values.add(keyOf(0), FIRST, digits(1), "proven");
   apply([], "one");
-  assert.equal(values.isTrusted, false);
+  assert.equal(values.isChecked, false);
   await audit.check();
-  assert.deepEqual([reads, values.isTrusted], [[], true]);
+  assert.deepEqual([reads, values.isChecked], [[], true]);
 });
 
 test("values of a new giver answer after one check, and stay unchecked while no node responds", async () => {
   const silent = createRig({ nodes: [], passed: [] });
   silent.apply([0], "one");
   await silent.audit.check();
-  assert.equal(silent.values.isTrusted, false);
+  assert.equal(silent.values.isChecked, false);
   const { values, reads, apply, audit } = createRig({ passed: ["one"] });
   apply([0], "two");
   await audit.check();
-  assert.deepEqual([values.isTrusted, reads.map(({ node }) => node)], [true, ["one"]]);
+  assert.deepEqual([values.isChecked, reads.map(({ node }) => node)], [true, ["one"]]);
 });
 
 test("restored values answer after one check, and each restart needs another one", async () => {
@@ -201,22 +201,22 @@ test("restored values answer after one check, and each restart needs another one
   values.add(keyOf(0), FIRST, digits(1));
   values.used.record(keyOf(0), 7n);
   values.carriers.add(RESTORED);
-  values.isTrusted = false;
+  values.isChecked = false;
   await audit.check();
-  assert.deepEqual([values.isTrusted, [...values.carriers]], [true, []]);
-  assert.equal(guard.areTrusted([RESTORED]), false);
+  assert.deepEqual([values.isChecked, [...values.carriers]], [true, []]);
+  assert.equal(guard.havePassed([RESTORED]), false);
 });
 
 test("a check during the restoring lets no value answer that comes later", async () => {
   const { audit, values } = createRig();
   values.carriers.add(RESTORED);
-  values.isTrusted = false;
+  values.isChecked = false;
   values.isRestoring = true;
   await audit.check();
-  assert.equal(values.isTrusted, false);
+  assert.equal(values.isChecked, false);
   values.isRestoring = false;
   await audit.check();
-  assert.equal(values.isTrusted, true);
+  assert.equal(values.isChecked, true);
 });
 
 test("origins take turns, and each fourth check asks the giver's own", async () => {
@@ -330,7 +330,7 @@ test("a check reads values also if one call costs more units than a check may", 
   const { audit, values, reads, apply } = createRig({ callUnits: 200, passed: [] });
   apply([0, 1], "one");
   await audit.check();
-  assert.deepEqual([values.isTrusted, reads.length, reads[0]?.keys.length], [true, 1, 2]);
+  assert.deepEqual([values.isChecked, reads.length, reads[0]?.keys.length], [true, 1, 2]);
 });
 
 test("after two disagreements, a sample asks the giver too", async () => {
@@ -361,9 +361,9 @@ test("restored values that nobody read lately answer only after one of them was 
   const { audit, values, reads } = createRig();
   values.add(keyOf(0), FIRST, digits(1));
   values.carriers.add(RESTORED);
-  values.isTrusted = false;
+  values.isChecked = false;
   await audit.check();
-  assert.deepEqual([values.isTrusted, reads.length], [true, 1]);
+  assert.deepEqual([values.isChecked, reads.length], [true, 1]);
 });
 
 test("while no node responds, a check of new values comes only each two seconds, however fast blocks come", async () => {

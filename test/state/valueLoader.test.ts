@@ -26,7 +26,7 @@ const createRig = (hasLists: boolean, stated?: StateKey) => {
   const known = new Map<StateKey, boolean>(stated === undefined ? [] : [[stated, false]]);
   const fetched = (keys: readonly StateKey[]): FetchedValues => ({
     values: new Map(keys.map((key) => [key, ZERO])),
-    ...{ errors: new Map(), codes: new Map(), outcomes: [], units: 0, node: "node", isConfirmed: undefined },
+    ...{ errors: new Map(), codes: new Map(), outcomes: [], units: 0, node: "node", isAgreed: undefined },
   });
   const reader: ValueLoaderOptions["reader"] = {
     unitsFor: ({ length }) => Math.ceil(length / 500) * unitsOf("eth_call"),

@@ -107,7 +107,7 @@ export const createRig = () => {
       received: { ...NOT_RECEIVED, subscriber },
       afterResponse: (then) => begin.push(then),
     });
-    const context = new Context(inbound, { heads }, 0, { requiresProof: isProven });
+    const context = new Context(inbound, { heads }, 0, { needs: isProven ? "proven" : "stated" });
     const reply = await subscriptions.subscribe(createCall("eth_subscribe", params), context, submit);
     const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
     for (const then of begin) {

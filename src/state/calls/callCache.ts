@@ -1,4 +1,5 @@
 import type { Context } from "../../core/context.ts";
+import { isAtLeast } from "../../core/grade.ts";
 import type { BlockId } from "../../core/heads.ts";
 import type { Abortable } from "../../core/lazySignal.ts";
 import { isClientFault, NodeError } from "../../core/node.ts";
@@ -22,7 +23,7 @@ import type { CallEntry, CallTable } from "./callTable.ts";
 
 export interface CallCacheOptions {
   readonly table: CallTable;
-  readonly values: Pick<ValueStore, "head" | "isTrusted" | "maxReadable" | "gradeSince" | "isWrittenSince">;
+  readonly values: Pick<ValueStore, "head" | "isChecked" | "maxReadable" | "gradeSince" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly cost: Pick<StateCost, "onCall">;
   readonly learner: Pick<CallLearner, "add">;
@@ -145,7 +146,8 @@ export class CallCache {
 
   /** Answers, unless the client waits for a proof that the answer lacks. */
   #answerOrAsk(entry: CallEntry, answer: CallResult, call: CacheableCall, ask: AskCall): Awaitable<RpcResponse> {
-    const isUsable = !this.#mustLearn(call, entry) || gradeAt(answer, call.block, this.#options.values) === "proven";
+    const needs = this.#mustLearn(call, entry) ? "proven" : "stated";
+    const isUsable = isAtLeast(gradeAt(answer, call.block, this.#options.values), needs);
     return isUsable ? this.#answer(entry, answer, call) : this.#ask(call, entry, ask);
   }
 
@@ -260,12 +262,12 @@ export class CallCache {
   }
 
   #mayProve({ block, context }: CacheableCall): boolean {
-    return context.requiresProof && this.#options.loader.mayProve(block);
+    return context.needs === "proven" && this.#options.loader.mayProve(block);
   }
 
   #mayLearn(entry: CallEntry | undefined, block: BlockId): boolean {
     const { table, follower, values } = this.#options;
-    const isPossible = follower.isFollowing && values.isTrusted;
+    const isPossible = follower.isFollowing && values.isChecked;
     return isPossible && (entry === undefined || table.mayLearn(entry, block));
   }
 
@@ -331,8 +333,8 @@ export class CallCache {
       telemetry.metrics.stateAnswers.inc({ chain, method, event: "invalidated" });
     }
     const expected = entry.answer?.reads;
-    const requiresProof = this.#mayProve(call);
+    const needs = this.#mayProve(call) ? "proven" : "stated";
     const { clientId } = context.caller;
-    return learner.add({ key, method, body, block, node, generation, clientId, requiresProof, expected });
+    return learner.add({ key, method, body, block, node, generation, clientId, needs, expected });
   }
 }

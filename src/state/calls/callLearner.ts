@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Grade, isAtLeast } from "../../core/grade.ts";
 import type { BlockId } from "../../core/heads.ts";
 import { affordable, type StateCost } from "../cost.ts";
 import type { StateFollower } from "../stateFollower.ts";
@@ -40,11 +41,11 @@ const MAX_VALUES = 1_000;
 /** A node's answer to a call, from which forebay can learn what the call reads. */
 export interface LearnCandidate extends KnownCall {
   readonly clientId: string;
-  /** Values on the word of nodes are proven before the answer is learned. */
-  readonly requiresProof: boolean;
+  /** For a proven answer, values on the word of nodes are proven before it is learned. */
+  readonly needs: Grade;
 }
 
-interface OpenCall extends PromiseWithResolvers<void>, Pick<LearnCandidate, "requiresProof"> {}
+interface OpenCall extends PromiseWithResolvers<void>, Pick<LearnCandidate, "needs"> {}
 
 /** One answer that is being learned. */
 interface Attempt extends LearnCandidate {
@@ -82,15 +83,13 @@ export class CallLearner {
   add(candidate: LearnCandidate): Promise<void> | undefined {
     const known = this.#open.get(candidate.key);
     if (known !== undefined) {
-      return candidate.requiresProof && !known.requiresProof
-        ? known.promise.then(() => this.add(candidate))
-        : known.promise;
+      return !isAtLeast(known.needs, candidate.needs) ? known.promise.then(() => this.add(candidate)) : known.promise;
     }
     const ofClient = this.#queue.filter(({ clientId }) => clientId === candidate.clientId).length;
     if (this.#isClosed || ofClient >= MAX_QUEUED_OF_CLIENT || this.#queue.length >= MAX_QUEUED) {
       return undefined;
     }
-    const open = { ...Promise.withResolvers<void>(), requiresProof: candidate.requiresProof };
+    const open = { ...Promise.withResolvers<void>(), needs: candidate.needs };
     this.#open.set(candidate.key, open);
     this.#queue.push(candidate);
     void this.#run();
@@ -215,7 +214,7 @@ export class CallLearner {
     if (run.kind === "missing" && isProgress(run.keys, attempt.lacked)) {
       return run.keys;
     }
-    if (run.kind === "answer" && attempt.requiresProof && !attempt.lackedProofs && run.unproven.length > 0) {
+    if (run.kind === "answer" && isRequired(attempt) && !attempt.lackedProofs && run.unproven.length > 0) {
       attempt.lackedProofs = true;
       return run.unproven;
     }
@@ -244,8 +243,8 @@ export class CallLearner {
       return;
     }
     await loader.load(keys, block, (units) => {
-      for (const { requiresProof, keys: own } of attempts) {
-        cost.spend(requiresProof ? "proofs" : "learning", (units * own.length) / keys.length);
+      for (const attempt of attempts) {
+        cost.spend(isRequired(attempt) ? "proofs" : "learning", (units * attempt.keys.length) / keys.length);
       }
     });
   }
@@ -259,7 +258,7 @@ const outcomeOf = (run: KnownRun, { body }: Attempt): CallResult | Refusal => {
   return body === undefined && run.answer.grade !== "proven" ? "mismatch" : run.answer;
 };
 
-const isRequired = ({ requiresProof }: Attempt): boolean => requiresProof;
+const isRequired = ({ needs }: Attempt): boolean => needs === "proven";
 
 const isBackground = (attempt: Attempt): boolean => !isRequired(attempt);
 

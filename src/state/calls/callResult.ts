@@ -52,13 +52,13 @@ const holdsUnder = (answer: HeldResult, other: ResultHeader): boolean =>
 export const isValidAt = (
   answer: CallResult,
   block: BlockId,
-  values: Pick<ValueStore, "get" | "isTrusted" | "isApplied" | "isWrittenSince">,
+  values: Pick<ValueStore, "get" | "isChecked" | "isApplied" | "isWrittenSince">,
   heads: Pick<Heads, "header">,
 ): boolean => {
   if (block.hash === answer.block.hash) {
     return true;
   }
-  if (!values.isTrusted || block.number <= answer.block.number || !values.isApplied(answer.block)) {
+  if (!values.isChecked || block.number <= answer.block.number || !values.isApplied(answer.block)) {
     return false;
   }
   const header = resultHeader(heads.header(block.number));

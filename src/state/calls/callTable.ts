@@ -1,5 +1,6 @@
 import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
+import { type Grade, isAtLeast } from "../../core/grade.ts";
 import type { BlockId, Heads } from "../../core/heads.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { StateFollower } from "../stateFollower.ts";
@@ -31,7 +32,7 @@ export interface CallEntry {
 export interface CallTableOptions {
   readonly values: Pick<
     ValueStore,
-    "get" | "isTrusted" | "isApplied" | "gradeSince" | "isWrittenSince" | "maxReadable" | "used"
+    "get" | "isChecked" | "isApplied" | "gradeSince" | "isWrittenSince" | "maxReadable" | "used"
   >;
   readonly follower: Pick<StateFollower, "generation">;
   readonly maxBytes: number;
@@ -125,7 +126,7 @@ export class CallTable {
 
   /** Stores an answer. Does nothing if the call was evicted, or if its answer is of a later block. */
   store(
-    { key, method, requiresProof }: Omit<BlockCall, "block"> & { readonly requiresProof?: boolean },
+    { key, method, needs = "stated" }: Omit<BlockCall, "block"> & { readonly needs?: Grade },
     answer: CallResult,
     event: "learned" | "recomputed",
   ): void {
@@ -134,7 +135,7 @@ export class CallTable {
     if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
       // The cache weighs an entry only when it is set.
       const stored = { ...entry, answer, validAt: answer.block, rerun: undefined, refusals: 0 };
-      if (requiresProof && answer.grade !== "proven") {
+      if (!isAtLeast(answer.grade, needs)) {
         stored.refusedAt = answer.block.number;
       }
       this.#entries.set(key, stored);
@@ -155,10 +156,7 @@ export class CallTable {
   }
 
   /** Records that an answer could not be learned. */
-  refuse(
-    { key, method, block, requiresProof }: BlockCall & { readonly requiresProof: boolean },
-    refusal: Refusal,
-  ): void {
+  refuse({ key, method, block, needs }: BlockCall & { readonly needs: Grade }, refusal: Refusal): void {
     this.#countEvent(method, refusal);
     const entry = this.#entries.get(key);
     if (entry === undefined) {
@@ -166,11 +164,11 @@ export class CallTable {
     }
     entry.refusedAt = block.number;
     // A node that lies must not keep a client from a proof for long.
-    const isChance = refusal === "budget" || refusal === "late" || (refusal === "mismatch" && requiresProof);
+    const isChance = refusal === "budget" || refusal === "late" || (refusal === "mismatch" && needs === "proven");
     if (!isChance) {
       entry.retryAtMs = this.#nowMs() + Math.min(FIRST_RETRY_MS * 2 ** entry.refusals, MAX_RETRY_MS);
       entry.refusals++;
-    } else if (refusal === "budget" && requiresProof) {
+    } else if (refusal === "budget" && needs === "proven") {
       entry.retryAtMs = Math.max(entry.retryAtMs, this.#nowMs() + EXPENSIVE_RETRY_MS);
     }
   }

@@ -128,7 +128,7 @@ export class StateFetcher {
     return {
       ...{ ...found, outcomes, units },
       node: batches.every(({ node }) => node === first?.node) ? first?.node : undefined,
-      isConfirmed: batches.some(({ isConfirmed }) => isConfirmed === false) ? false : first?.isConfirmed,
+      isAgreed: batches.some(({ isAgreed }) => isAgreed === false) ? false : first?.isAgreed,
     };
   }
 

@@ -154,7 +154,7 @@ export class StateRows {
   save(): Promise<void> {
     const saved = this.#saved;
     const head = saved?.values.head;
-    const isUnchanged = head === undefined || head.hash === this.#base?.block.hash || saved?.values.isTrusted !== true;
+    const isUnchanged = head === undefined || head.hash === this.#base?.block.hash || saved?.values.isChecked !== true;
     if (saved === undefined || isUnchanged || this.#isAwaited) {
       return this.#writing ?? Promise.resolve();
     }
@@ -265,7 +265,7 @@ export class StateRows {
     const restoredAt = block !== undefined && (await begin(block)) ? block : undefined;
     if (restoredAt !== undefined) {
       values.carriers.add(RESTORED);
-      values.isTrusted = false;
+      values.isChecked = false;
     }
     const reader = new RowsReader(values, restoredAt);
     const { beginnings } = values;

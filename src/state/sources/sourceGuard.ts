@@ -74,7 +74,7 @@ export class SourceGuard {
   }
 
   /** Whether values that these nodes carried may answer. */
-  areTrusted(carriers: Iterable<string>): boolean {
+  havePassed(carriers: Iterable<string>): boolean {
     return [...carriers].every((carrier) => this.#passed.has(carrier));
   }
 }

@@ -77,7 +77,7 @@ export class ValueStore {
   readonly used = new UsedValues();
   #beginnings = 0;
   /** Whether all carriers passed a check. While false, no block is readable. */
-  isTrusted = true;
+  isChecked = true;
   /** While values of an earlier process are being added, a check says nothing about those that follow. */
   isRestoring = false;
 
@@ -132,7 +132,7 @@ export class ValueStore {
 
   /** Whether values after this block may answer reads. */
   isReadable(block: BlockId): boolean {
-    return this.isTrusted && this.isApplied(block);
+    return this.isChecked && this.isApplied(block);
   }
 
   /** Whether the write sets of this block and of the blocks before it, as far as they are needed, are applied. */
@@ -142,18 +142,18 @@ export class ValueStore {
 
   /** Returns a value after a readable block: 64 digits of hex, of a code the hash. The hash of an empty code is zero here. */
   get(key: StateKey, block: BlockId): string | undefined {
-    return this.isTrusted ? this.getUntrusted(key, block) : undefined;
+    return this.isChecked ? this.getUnchecked(key, block) : undefined;
   }
 
   /** Returns a value that may wait for a check. It must answer no read. */
-  getUntrusted(key: StateKey, block: BlockId): string | undefined {
+  getUnchecked(key: StateKey, block: BlockId): string | undefined {
     const entry = this.#findKnown(key, block);
     return entry === 0 ? undefined : this.#table.value(entry);
   }
 
   /** Returns the entry of the value that `get` returns; 0 if there is none. It can be that of another value later. */
   readableEntry(key: StateKey, block: BlockId): Entry {
-    return this.isTrusted ? this.#findKnown(key, block) : 0;
+    return this.isChecked ? this.#findKnown(key, block) : 0;
   }
 
   /** Returns the value of an entry: 64 digits of hex, of a code the hash. */
@@ -193,7 +193,7 @@ export class ValueStore {
     return entry;
   }
 
-  /** Returns how the value became known that `getUntrusted` returns. */
+  /** Returns how the value became known that `getUnchecked` returns. */
   originOf(key: StateKey, block: BlockId): ValueOrigin | undefined {
     const entry = this.isApplied(block) ? this.#find(key, Number(block.number)) : 0;
     return this.#isKnown(entry)
@@ -352,7 +352,7 @@ export class ValueStore {
   /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
     this.#beginnings++;
-    this.isTrusted = true;
+    this.isChecked = true;
     this.carriers.clear();
     this.#table.clear();
     this.#cleared.clear();

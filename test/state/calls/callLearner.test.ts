@@ -40,7 +40,7 @@ const candidateOf = (fields: Partial<LearnCandidate> = {}): LearnCandidate => ({
   node: "node",
   generation: 0,
   clientId: "client",
-  requiresProof: false,
+  needs: "stated",
   expected: undefined,
   ...fields,
 });
@@ -290,8 +290,8 @@ test("a client that requires a proof does not get the end of a run without proof
   }
   rig.learner.add(candidateOf());
   const required = [
-    rig.learner.add(candidateOf({ requiresProof: true })),
-    rig.learner.add(candidateOf({ requiresProof: true })),
+    rig.learner.add(candidateOf({ needs: "proven" })),
+    rig.learner.add(candidateOf({ needs: "proven" })),
   ];
   await Promise.all(required);
   assert.deepEqual([rig.learned.length, rig.loads], [2, [[CODE_KEY, SLOT_KEY]]]);
@@ -330,7 +330,7 @@ for (const isPossible of [true, false]) {
     }
     await rig.learner.add(candidateOf());
     assert.deepEqual([rig.learned[0]?.grade, loads], ["stated", []], "nobody requires one");
-    await rig.learner.add(candidateOf({ requiresProof: true }));
+    await rig.learner.add(candidateOf({ needs: "proven" }));
     assert.deepEqual([rig.learned[1]?.grade, loads], [isPossible ? "proven" : "stated", [[CODE_KEY, SLOT_KEY]]]);
   });
 
@@ -346,7 +346,7 @@ for (const isPossible of [true, false]) {
         },
       },
     });
-    await rig.learner.add(candidateOf({ requiresProof: true, body: undefined }));
+    await rig.learner.add(candidateOf({ needs: "proven", body: undefined }));
     assert.deepEqual(
       [rig.learned.map(({ grade }) => grade), rig.refusals],
       isPossible ? [["proven"], []] : [[], ["mismatch"]],

@@ -176,7 +176,7 @@ test("an answer is not served at a later block before its carriers passed a chec
   const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   apply(values, 2, []);
-  values.isTrusted = false;
+  values.isChecked = false;
   const answer = answerOf(reads({ fields: ["balance"] }));
   assert.equal(isValidAt(answer, block(2), values, headers()), false);
   assert.equal(isValidAt(answer, block(1), values, headers()), true);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Grade } from "../../../src/core/grade.ts";
 import type { BlockId } from "../../../src/core/heads.ts";
 import { type CallReads, type CallResult, gradeAt } from "../../../src/state/calls/callResult.ts";
 import { CallTable, type CallTableOptions, type Refusal } from "../../../src/state/calls/callTable.ts";
@@ -16,7 +17,7 @@ const createTable = (changed: Partial<CallTableOptions> = {}, written: readonly 
     values: {
       ...{
         used: new UsedValues(),
-        isTrusted: true,
+        isChecked: true,
         maxReadable: 256,
         get: () => undefined,
         isApplied: () => true,
@@ -128,9 +129,9 @@ test("a call that cannot be learned is tried again after 30 s, then a minute, an
   }
   const entry = table.get("call");
   assert.ok(entry);
-  const refuse = (number: number, refusal: Refusal, requiresProof = false) =>
-    table.refuse({ key: "call", method: "eth_call", block: block(number), requiresProof }, refusal);
-  for (const byChance of [() => refuse(2, "late"), () => refuse(2, "mismatch", true)]) {
+  const refuse = (number: number, refusal: Refusal, needs: Grade = "stated") =>
+    table.refuse({ key: "call", method: "eth_call", block: block(number), needs }, refusal);
+  for (const byChance of [() => refuse(2, "late"), () => refuse(2, "mismatch", "proven")]) {
     byChance();
     assert.deepEqual([table.mayLearn(entry, block(2)), table.mayLearn(entry, block(3))], [false, true]);
   }
@@ -148,7 +149,10 @@ test("a call whose required proofs were too expensive is tried again after five 
   const table = createTable({ nowMs: () => nowMs });
   learn(table, { required: answerAt(3), other: answerAt(3) });
   for (const key of ["required", "other"]) {
-    table.refuse({ key, method: "eth_call", block: block(4), requiresProof: key === "required" }, "budget");
+    table.refuse(
+      { key, method: "eth_call", block: block(4), needs: key === "required" ? "proven" : "stated" },
+      "budget",
+    );
   }
   const mayLearn = (key: string, number: number): boolean => {
     const entry = table.get(key);

@@ -44,7 +44,7 @@ export const fetchedValues = (part: Partial<FetchedValues> = {}): FetchedValues 
   codes: new Map(),
   outcomes: [],
   node: undefined,
-  isConfirmed: undefined,
+  isAgreed: undefined,
   units: 0,
   ...part,
 });
