@@ -41,34 +41,22 @@ const createUpstreams = (
   unitsOf: UnitsOf,
   { known, onWrongChain }: Pick<UpstreamsOptions, "known" | "onWrongChain">,
 ): Upstreams => {
-  const { name: chain, upstream, heads, pending, quirks } = config;
+  const { name: chain, finality, chainId, blockTimeMs, verify } = config;
+  const { breaker, attempts, maxWaiting, hedge } = config.upstream;
   const nodes = config.nodes.map((node, index) => ({
     ...{ ...node, origin: originOf(node) },
     budget: usages.budgets.find({ chain, node: nodeName(node, index) }),
   }));
-  const { finality, chainId, blockTimeMs, verify } = config;
   return new Upstreams(
     {
-      ...{
-        chain,
-        nodes,
-        known,
-        finality,
-        chainId,
-        blockTimeMs,
-        verify,
-        verifyPool,
-        methodLabel,
-        unitsOf,
-        onWrongChain,
-      },
-      ...{ breaker: upstream.breaker, attempts: upstream.attempts, maxWaiting: upstream.maxWaiting },
-      hedge: upstream.hedge.maxShare === 0 ? undefined : upstream.hedge,
-      agree: heads.agree,
-      hasFeed: pending.feeds.length > 0,
-      ...{ maxResponseBytes: maxResponseBytesOf(server), memory: budget },
-      ...{ onCall: usages.nodeCalls(chain), isQuick: isQuickMethod },
-      checksOff: quirks.anvilDepositNonce ? ["depositReceipts"] : [],
+      ...{ chain, nodes, known, finality, chainId, blockTimeMs, breaker, attempts, maxWaiting, unitsOf, methodLabel },
+      ...{ verify, verifyPool, onWrongChain, isQuick: isQuickMethod, onCall: usages.nodeCalls(chain) },
+      hedge: hedge.maxShare === 0 ? undefined : hedge,
+      agree: config.heads.agree,
+      hasFeed: config.pending.feeds.length > 0,
+      maxResponseBytes: maxResponseBytesOf(server),
+      memory: budget,
+      checksOff: config.quirks.anvilDepositNonce ? ["depositReceipts"] : [],
     },
     telemetry,
   );
@@ -100,18 +88,18 @@ export class Chain {
   #isStarted = false;
 
   /** `before` is the chain that this one replaces: its blocks, values and answers are taken over. */
-  constructor(config: ChainConfig, process: Shared, before: Chain | undefined) {
+  constructor(config: ChainConfig, ofProcess: Shared, before: Chain | undefined) {
     const { name, upstream, passthrough } = config;
-    const { prices, units } = process.usage;
+    const { prices, units } = ofProcess.usage;
     this.name = name;
     this.config = config;
-    this.measured = new ChainTelemetry(process.telemetry, {
+    this.measured = new ChainTelemetry(ofProcess.telemetry, {
       chain: name,
       nodes: config.nodes.map(nodeName),
       parts: new Set(config.pending.feeds.length > 0 ? ["feed"] : []),
     });
     const { telemetry } = this.measured;
-    const shared: Shared = { ...process, telemetry };
+    const shared: Shared = { ...ofProcess, telemetry };
     const { signal } = this.#ending;
     const unitsOf = createUnitsOf(createUnitTable(prices, units, config.state.units));
     // A node of another chain is suspended. The error matters only to `untilReady`.

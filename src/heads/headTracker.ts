@@ -24,16 +24,16 @@ import { HeadActivity, measuredBlockTimeMs, type PollSchedule, skipsBlocks } fro
 export interface HeadTrackerOptions {
   readonly chain: string;
   /** Default: measured. */
-  readonly blockTimeMs?: number;
+  readonly blockTimeMs?: number | undefined;
   readonly finality: Finality;
   /** The number of origins that must have a block before it is served; default: `auto`. */
-  readonly agree?: Agree;
+  readonly agree?: Agree | undefined;
   /** The chain has a feed, so that each sealed block is read. Default: it has none. */
   readonly hasFeed?: boolean;
   /** All nodes of the chain, in the order of preference. */
   readonly nodes: readonly UpstreamNode[];
   readonly identity: Pick<ChainIdentity, "verify" | "recheck" | "reset">;
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** Blocks that an earlier process or chain served. They are not read again if the head links to them. */
   readonly known?: readonly SealedBlock[] | undefined;
 }
