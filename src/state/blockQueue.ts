@@ -68,7 +68,7 @@ export class BlockQueue {
   addNow(added: NodeValue, block: BlockId): void {
     const { values, onDifference } = this.#options;
     const { key, value, node, grade } = added;
-    if (values.add(key, block, value, grade) === "different") {
+    if (!values.add(key, block, value, grade)) {
       onDifference({ key, block, known: values.getUnchecked(key, block) ?? "", actual: value, node });
     }
   }

@@ -7,9 +7,6 @@ const MAX_KEYS = 100_000;
 /** A client with this number of keys adds no more to a generation that is half full, so that other clients have room. */
 const MAX_CLIENT_KEYS = 20_000;
 
-/** Counts of reads that `listMostUsed` tells apart. */
-const MAX_COUNT = 1_000;
-
 /** `sameBlock`: an equal read named this block or a newer one. `repeated`: one named an older block. */
 export type Repetition = "new" | "repeated" | "sameBlock";
 
@@ -66,35 +63,6 @@ export class UsedValues {
     return use.count > 1 ? "repeated" : "new";
   }
 
-  /** Returns the keys that were read at the most blocks, the most used first. */
-  mostUsed(limit: number): readonly StateKey[] {
-    return this.#all()
-      .sort((a, b) => b.count - a.count)
-      .slice(0, limit)
-      .map(({ key }) => key);
-  }
-
-  /** Lists about as many keys that were read at the most blocks, in no order. A step looks at one key; undefined is none of them. */
-  *listMostUsed(limit: number): Generator<StateKey | undefined, void> {
-    this.#rotate();
-    const generations = [this.#current, this.#previous] as const;
-    const keysByCount = new Uint32Array(MAX_COUNT + 1);
-    for (const { count } of listUses(generations)) {
-      const capped = Math.min(count, MAX_COUNT);
-      keysByCount[capped] = (keysByCount[capped] ?? 0) + 1;
-      yield undefined;
-    }
-    let room = limit;
-    let least = MAX_COUNT;
-    for (; least > 0 && room >= (keysByCount[least] ?? 0); least--) {
-      room -= keysByCount[least] ?? 0;
-    }
-    for (const { key, count } of listUses(generations)) {
-      const isLeast = Math.min(count, MAX_COUNT) === least;
-      yield count > least || (isLeast && room-- > 0) ? key : undefined;
-    }
-  }
-
   /** Returns the keys that were read at the most blocks, the same number of each client as long as it has more. */
   mostUsedByClient(limit: number): readonly StateKey[] {
     const sorted = this.#all().sort((a, b) => b.count - a.count);
@@ -136,15 +104,6 @@ export class UsedValues {
     this.#current = begin(nowMs);
   }
 }
-
-const listUses = function* ([current, previous]: readonly [Generation, Generation]): Generator<Use, void> {
-  yield* current.uses.values();
-  for (const [name, use] of previous.uses) {
-    if (!current.uses.has(name)) {
-      yield use;
-    }
-  }
-};
 
 /** Adds a key to a generation if there is room for it and its client. If not, returns its use before. */
 const remember = (

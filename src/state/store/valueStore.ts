@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { type Grade, weakestGrade } from "../../core/grade.ts";
+import { type Grade, isAtLeast, weakestGrade } from "../../core/grade.ts";
 import type { BlockId } from "../../core/heads.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { codeDigits, type StateField, type StateKey, ZERO_VALUE } from "../stateKey.ts";
@@ -29,12 +29,6 @@ const HISTORY_SHARE = 0.5;
 const CODE_OVERHEAD_BYTES = 200;
 /** Entries that one step of a list looks at. It takes about a microsecond. */
 const ENTRIES_PER_STEP = 16;
-
-/**
- * `agreed`: the known value is older than the block, or from its write set. `same`: a node had returned it for this block.
- * `different`: another value is known at that block. `refused`: the block is not readable, or there is no room.
- */
-export type AddResult = "added" | "agreed" | "same" | "different" | "refused";
 
 /** A value that is not stored in the data folder as it is. */
 export interface ChangedValue {
@@ -227,36 +221,30 @@ export class ValueStore {
   }
 
   /**
-   * Adds a value that a node returned for this block's hash: 64 digits of hex. `proven`: it follows from the state root. A known value
-   * stays, and is proven if it is equal.
+   * Adds a value that a node returned for this block's hash: 64 digits of hex. `proven`: it follows from the state root. Returns false
+   * if another value is known, which stays. An equal one is proven from then on if it was not. Without room, nothing is added.
    */
-  add(key: StateKey, block: BlockId, value: string, grade: Grade = "stated"): AddResult {
+  add(key: StateKey, block: BlockId, value: string, grade: Grade = "stated"): boolean {
     if (!this.isApplied(block)) {
-      return "refused";
+      return true;
     }
     const number = Number(block.number);
     const entry = this.#find(key, number);
-    const known = this.#isKnown(entry) ? this.#compare(entry, number, value) : undefined;
-    // The proof is of this block: where the value is known from an earlier one, it gets an entry that ends with this block.
-    const isProof = grade === "proven" && known !== "different" && this.gradeAt(entry, block) !== "proven";
-    if (known !== undefined && !isProof) {
-      return known;
+    const isKnown = this.#isKnown(entry);
+    if (isKnown && this.#table.value(entry) !== value) {
+      return false;
     }
+    if (isKnown && isAtLeast(this.gradeAt(entry, block), grade)) {
+      return true;
+    }
+    // A proof is of this block: where the value is known from an earlier one, it gets an entry that ends with this block.
     const isOwn = this.#table.isOfBlock(entry, number) && this.#table.field(entry) === FIELD_CODES[key.field];
     const own = isOwn ? entry : this.#add(() => this.#key.encode(key), number, 0);
-    if (own === 0) {
-      return known ?? "refused";
+    if (own !== 0) {
+      this.#table.setValue(own, value, FETCHED | FLAGS[grade]);
+      this.#table.touch(own);
     }
-    this.#table.setValue(own, value, FETCHED | FLAGS[grade]);
-    this.#table.touch(own);
-    return known ?? "added";
-  }
-
-  #compare(entry: Entry, number: number, value: string): AddResult {
-    if (this.#table.value(entry) !== value) {
-      return "different";
-    }
-    return this.#table.from(entry) < number || !this.#table.has(entry, FETCHED) ? "agreed" : "same";
+    return true;
   }
 
   /** Copies a value, and its key, to a place. */

@@ -40,7 +40,7 @@ test("values of followed blocks and of others share the room, and end together",
   const version = unfollowed.versionOf("block");
   const block = { number: 7n, hash: hashOf(7) };
   store.begin(block);
-  assert.equal(store.add(slotKey(1), block, digits(1)), "added");
+  store.add(slotKey(1), block, digits(1));
   unfollowed.enter(slotKey(1), version, digits(2));
   assert.deepEqual([store.get(slotKey(1), block), unfollowed.read(slotKey(1), version)], [digits(1), digits(2)]);
   assert.deepEqual(

@@ -38,8 +38,8 @@ test("the most used keys are those that were read at the most blocks", () => {
   clock.nowMs = 1.5 * PERIOD_MS;
   used.record(keyOf(2), 1n);
   used.record(keyOf(2), 2n);
-  assert.deepEqual(used.mostUsed(2), [keyOf(3), keyOf(2)]);
-  assert.deepEqual(used.mostUsed(9).length, 3);
+  assert.deepEqual(used.mostUsedByClient(2), [keyOf(3), keyOf(2)]);
+  assert.deepEqual(used.mostUsedByClient(9).length, 3);
 });
 
 test("a sample has each key once", () => {
