@@ -11,6 +11,10 @@ interface WatchedNode {
 /** The parts of a chain that decide its readiness. */
 export interface WatchedChain {
   readonly name: string;
+  /** It has its genesis and a first head. */
+  readonly isKnown: boolean;
+  /** What was known of its state before a restart is being read. */
+  readonly isRestoring: boolean;
   readonly upstreams: {
     readonly nodes: readonly WatchedNode[];
     readonly heads: { current(): unknown };
@@ -19,14 +23,10 @@ export interface WatchedChain {
   readonly forwarded: { readonly list: readonly object[] };
 }
 
-export interface ReadinessOptions<C extends WatchedChain> {
+export interface ReadinessOptions {
   /** The chains that must be known: all, any, or those of these names. */
   readonly rule: "all" | "any" | readonly string[];
-  chains(): readonly C[];
-  /** The chain has its genesis and a first head. */
-  isKnown(chain: C): boolean;
-  /** What was known of a chain's state before a restart is being read. */
-  isRestoring(chain: C): boolean;
+  chains(): readonly WatchedChain[];
   isDraining(): boolean;
   readonly nowMs?: () => number;
 }
@@ -48,9 +48,9 @@ const reasonOfFaults = ({ upstreams }: WatchedChain): string => {
   return "no node reachable";
 };
 
-const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
+const reasonOf = (chain: WatchedChain): string => {
   const { nodes, heads } = chain.upstreams;
-  if (isKnown) {
+  if (chain.isKnown) {
     return "no node can be asked now";
   }
   if (!nodes.some(({ identity }) => identity.isIdentified)) {
@@ -66,21 +66,21 @@ const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>>
   );
 
 /** The readiness of the process. A process that was ready once stays ready until it drains. */
-export class Readiness<C extends WatchedChain> {
-  readonly #options: ReadinessOptions<C>;
+export class Readiness {
+  readonly #options: ReadinessOptions;
   readonly #nowMs: () => number;
   readonly #startedMs: number;
   #wasReady = false;
 
-  constructor(options: ReadinessOptions<C>) {
+  constructor(options: ReadinessOptions) {
     this.#options = options;
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#startedMs = this.#nowMs();
   }
 
   /** Whether the chain is known and one of its nodes can take requests. */
-  isServing(chain: C): boolean {
-    return this.#options.isKnown(chain) && chain.upstreams.nodes.some(({ available }) => available);
+  isServing(chain: WatchedChain): boolean {
+    return chain.isKnown && chain.upstreams.nodes.some(({ available }) => available);
   }
 
   /** Reports for the process, or for the named chain. */
@@ -92,17 +92,18 @@ export class Readiness<C extends WatchedChain> {
     }
     const chain = chains.find((each) => each.name === name);
     if (chain !== undefined) {
-      return this.#report(this.#options.isKnown(chain), [chain]);
+      return this.#report(chain.isKnown, [chain]);
     }
     return { status: 404, body: { error: "no such chain", chains: chains.map((each) => each.name) } };
   }
 
-  #isRestoring(chain: C): boolean {
-    return !this.#wasReady && this.#nowMs() - this.#startedMs < RESTORE_MS && this.#options.isRestoring(chain);
+  #isRestoring(chain: WatchedChain): boolean {
+    return !this.#wasReady && this.#nowMs() - this.#startedMs < RESTORE_MS && chain.isRestoring;
   }
 
-  #decide(chains: readonly C[]): boolean {
-    const { rule, isKnown } = this.#options;
+  #decide(chains: readonly WatchedChain[]): boolean {
+    const { rule } = this.#options;
+    const isKnown = (chain: WatchedChain): boolean => chain.isKnown;
     if (chains.some((chain) => this.#isRestoring(chain))) {
       return false;
     }
@@ -115,22 +116,22 @@ export class Readiness<C extends WatchedChain> {
     return chains.every(isKnown);
   }
 
-  #describe(chain: C) {
-    const ready = this.#options.isKnown(chain);
+  #describe(chain: WatchedChain) {
+    const ready = chain.isKnown;
     const serving = this.isServing(chain);
     const faults = faultsOf(chain);
     return {
       name: chain.name,
       ready,
       serving,
-      ...(!serving && { reason: reasonOf(chain, ready) }),
+      ...(!serving && { reason: reasonOf(chain) }),
       ...(this.#isRestoring(chain) && { reason: "known state is being restored" }),
       ...((!ready || Object.keys(faults).length > 0) && { nodes: faults }),
       ...(chain.forwarded.list.length > 0 && { forwarded: chain.forwarded.list }),
     };
   }
 
-  #report(ready: boolean, chains: readonly C[]): ReadinessReport {
+  #report(ready: boolean, chains: readonly WatchedChain[]): ReadinessReport {
     const draining = this.#options.isDraining();
     const isUp = ready && !draining;
     return {

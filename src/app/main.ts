@@ -92,7 +92,7 @@ class RunningForebay implements Forebay {
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #cordons = new Cordons(() => this.#chains.current);
-  readonly #readiness: Readiness<Chain>;
+  readonly #readiness: Readiness;
   readonly #listening = Promise.withResolvers<void>();
   #http: HttpServer | undefined;
   #ops: OpsServer | undefined;
@@ -116,8 +116,6 @@ class RunningForebay implements Forebay {
     this.#readiness = new Readiness({
       rule: config.server.readiness,
       chains: () => this.#chains.current,
-      isKnown: ({ isKnown }) => isKnown,
-      isRestoring: ({ isRestoring }) => isRestoring,
       isDraining: () => this.#isDraining,
     });
   }

@@ -3,15 +3,13 @@ import { test } from "node:test";
 import { Readiness, type ReadinessOptions, type WatchedChain } from "../../src/admin/readiness.ts";
 import type { IdentityFault } from "../../src/nodes/identityGate.ts";
 
-interface TestChain extends WatchedChain {
-  isKnown: boolean;
-  isRestoring?: boolean;
-}
+type TestChain = WatchedChain & { isKnown: boolean };
 
 /** A chain with one node: without a fault it is identified. */
 const chainOf = (name: string, isKnown: boolean, fault?: IdentityFault, head?: string): TestChain => ({
   name,
   isKnown,
+  isRestoring: false,
   upstreams: {
     nodes: [
       {
@@ -28,13 +26,11 @@ const chainOf = (name: string, isKnown: boolean, fault?: IdentityFault, head?: s
 
 const noAnswer: IdentityFault = { kind: "noAnswer", text: "node1: connect ECONNREFUSED" };
 
-const watch = (rule: ReadinessOptions<TestChain>["rule"], chains: readonly TestChain[]) => {
+const watch = (rule: ReadinessOptions["rule"], chains: readonly TestChain[]) => {
   const clock = { nowMs: 5_000 };
   const readiness = new Readiness({
     rule,
     chains: () => chains,
-    isKnown: (chain) => chain.isKnown,
-    isRestoring: (chain) => chain.isRestoring === true,
     isDraining: () => false,
     nowMs: () => clock.nowMs,
   });
