@@ -27,13 +27,12 @@ import { ChainTelemetry } from "../telemetry/chainTelemetry.ts";
 import { ForwardedReasons } from "../telemetry/forwardedReasons.ts";
 import { OwnHashes } from "../verification/checkHeader.ts";
 import type { ChainBase } from "./chainBase.ts";
-import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
 import { ChainExecution } from "./chainExecution.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
 import { type ChainParts, createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
 import { createMethodChain } from "./methodChain.ts";
-import type { Shared } from "./shared.ts";
+import { maxResponseBytesOf, type Shared } from "./shared.ts";
 
 const createUpstreams = (
   config: ChainConfig,
@@ -126,8 +125,7 @@ export class Chain {
       ...{ chain: name, heads: upstreams.heads, views: this.views, behind, timeoutMs: upstream.timeoutMs },
       ...{ bypassHeader: shared.bypassHeader, minViewWaitMs: shared.server.minViewWaitMs, metrics: telemetry.metrics },
     });
-    const dispatch = createChainDispatch(parts, handlers);
-    const { endpoint, idle } = trackInFlight(createChainEndpoint(parts, requestViews, dispatch, this.#passthrough));
+    const { endpoint, idle } = trackInFlight(createChainEndpoint(parts, requestViews, handlers, this.#passthrough));
     this.endpoint = endpoint;
     this.#idle = idle;
   }

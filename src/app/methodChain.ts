@@ -13,8 +13,8 @@ import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { PolledFilters } from "../subscriptions/polledFilters.ts";
 import { SharedFilters } from "../subscriptions/sharedFilters.ts";
 import { LogVerifier } from "../verification/logVerifier.ts";
-import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ChainParts } from "./createReadPipeline.ts";
+import { maxResponseBytesOf } from "./shared.ts";
 
 /** The chain whose methods these are. Some of its parts exist only once it is known. */
 interface ServedChain {

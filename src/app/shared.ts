@@ -51,6 +51,10 @@ export interface Shared {
   readonly bypassHeader: string | undefined;
 }
 
+/** Returns the limit of a response in bytes. */
+export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): number =>
+  maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
+
 const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"], telemetry: Telemetry) =>
   url === undefined ? undefined : new RedisStore({ url, timeoutMs, telemetry });
 
