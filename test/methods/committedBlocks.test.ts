@@ -6,7 +6,7 @@ import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { CommittedBlocks } from "../../src/methods/committedBlocks.ts";
-import { isAnchored } from "../../src/methods/prove.ts";
+import { isAnchored } from "../../src/methods/proofRules.ts";
 import { OwnHashes } from "../../src/verification/checkHeader.ts";
 import { createContext } from "../support/builders/request.ts";
 
