@@ -4,7 +4,7 @@ import type { Address } from "../ethereum/hex.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type CurrentViews, noHead } from "../heads/requestViews.ts";
-import type { FindExecuted } from "../state/sources/executedSource.ts";
+import type { FindExecuted } from "../state/sources/feedSource.ts";
 import type { Pending } from "./pending.ts";
 import { parseSubmitted, type SubmittedTransaction } from "./submittedTransaction.ts";
 

@@ -2,7 +2,7 @@ import { type BlockId, type HeaderFields, type Heads, isCanonicalIn } from "../c
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
-import type { BlockChanges, ExecutedBlock } from "../state/sources/executedSource.ts";
+import type { BlockChanges, ExecutedBlock } from "../state/sources/feedSource.ts";
 import { orLate } from "../state/sources/sourceNodes.ts";
 import type { WriteSetFailure } from "../state/writeSet.ts";
 import { isAbsent } from "../verification/jsonFields.ts";

@@ -278,13 +278,12 @@ export class ChainState implements KnownState {
   }
 
   #createCosts(): Costs {
-    const { config, upstreams, unitsOf, telemetry } = this.#options;
+    const { config, unitsOf, telemetry } = this.#options;
     const { unitsPerMinute } = config.state;
     const { metrics } = telemetry;
     const { used } = this.#store;
     const cost = new StateCost({ chain: config.name, metrics, unitsOf, unitsPerMinute, used });
-    const nodes = upstreams.nodes.map(({ name }) => name);
-    return { cost, guard: new SourceGuard({ nowMs, cost, nodes }) };
+    return { cost, guard: new SourceGuard({ nowMs, cost }) };
   }
 
   /** The share of the room for answers to calls. */

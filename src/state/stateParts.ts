@@ -15,7 +15,7 @@ import type { BlockState } from "./blockState.ts";
 import type { CallOutcome, CallRun } from "./calls/callRun.ts";
 import type { StateFetcher } from "./fetch/stateFetcher.ts";
 import type { StateRowsOptions } from "./rows/stateRows.ts";
-import type { FindExecuted } from "./sources/executedSource.ts";
+import type { FindExecuted } from "./sources/feedSource.ts";
 import type { WriteSetThread } from "./sources/writeSetThread.ts";
 import type { WriteSetSourceKind } from "./writeSet.ts";
 

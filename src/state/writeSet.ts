@@ -83,15 +83,3 @@ export interface WriteSetSource {
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */
   read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
 }
-
-/** The order in which `auto` asks: the free source, then the one that a header proves, then the one that a node states. */
-const AUTO: readonly WriteSetSourceKind[] = ["feed", "accessList", "trace"];
-
-/** Returns the sources of a chain in the order in which they are asked. */
-export const selectWriteSetSources = (
-  option: "auto" | WriteSetSourceKind,
-  available: readonly WriteSetSource[],
-): readonly WriteSetSource[] => {
-  const kinds = option === "auto" ? AUTO : [option];
-  return kinds.flatMap((kind) => available.filter((source) => source.kind === kind));
-};

@@ -5,7 +5,7 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { parseData } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { ExecutedSource } from "../../src/state/sources/executedSource.ts";
+import { FeedSource } from "../../src/state/sources/feedSource.ts";
 import { unpackWrites } from "../../src/state/store/packedWrites.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
@@ -49,7 +49,7 @@ test("write sets of blocks that the feed brought before have every write of the 
     await devnet.close();
   });
   const ask = createAsk(devnet.anvilUrl);
-  const source = new ExecutedSource((block, signal) => rig.pending.findExecuted(block, signal));
+  const source = new FeedSource((block, signal) => rig.pending.findExecuted(block, signal));
   const send = createAsk(devnet.url);
   const targets = Array.from({ length: SALTS }, (_, salt) => signer.storeOf(salt));
   const own = [...targets, ...signer.accounts.map(({ address }) => address), signer.actor, ...SYSTEM_ACCOUNTS];
@@ -144,7 +144,7 @@ const messages = (number: bigint) => raws.map((each, index) => flashblock(index,
 
 const createSource = (t: TestContext) => {
   const rig = createRig(t);
-  const source = new ExecutedSource((block, signal) => rig.pending.findExecuted(block, signal));
+  const source = new FeedSource((block, signal) => rig.pending.findExecuted(block, signal));
   return { source, rig, read: () => source.read(rig.heads.current().latest, SIGNAL) };
 };
 

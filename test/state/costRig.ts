@@ -9,7 +9,8 @@ export const everySource = { shouldFollow: () => true, shouldCatchUp: () => fals
 
 /** Creates a guard that believes all nodes of these names. */
 export const createGuard = (passed: readonly string[] = ["one", "two"]): SourceGuard => {
-  const guard = new SourceGuard({ cost: { spend: () => undefined }, nowMs: () => performance.now(), nodes: passed });
+  const guard = new SourceGuard({ cost: { spend: () => undefined }, nowMs: () => performance.now() });
+  guard.nodes = passed;
   guard.pass(passed);
   return guard;
 };

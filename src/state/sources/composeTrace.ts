@@ -2,10 +2,10 @@ import { type Address, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
 import { type BlockWrites, type MutableAccounts, type MutableWrites, writesOf } from "../writeSet.ts";
-import type { TransactionCalls } from "./callTrace.ts";
-import { type DiffAccount, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
 import { hasAllCreations, mayLeaveOutAccounts } from "./leftOutAccounts.ts";
 import type { TracedBlock, TracedTransaction } from "./tracedBlock.ts";
+import type { TransactionCalls } from "./traceTexts.ts";
+import { type DiffAccount, type TransactionDiff, UntracedTransaction } from "./traceTexts.ts";
 
 export interface TraceParts {
   readonly diffs: readonly TransactionDiff[];

@@ -6,14 +6,14 @@ import { rankNodes } from "../../nodes/nodeSelection.ts";
 import type { Telemetry } from "../../telemetry/telemetry.ts";
 import type { StateCost } from "../cost.ts";
 import type { StateChain, StateParts } from "../stateParts.ts";
-import { selectWriteSetSources, type WriteSetSource } from "../writeSet.ts";
-import { AccessListSource } from "./accessListSource.ts";
-import { ExecutedSource } from "./executedSource.ts";
-import { SharedSource } from "./sharedSource.ts";
+import type { WriteSetSource } from "../writeSet.ts";
+import { FeedSource } from "./feedSource.ts";
+import { ListSource } from "./listSource.ts";
+import { SharedWrites } from "./sharedWrites.ts";
 import type { SourceGuard } from "./sourceGuard.ts";
 import type { SourceNodes } from "./sourceNodes.ts";
 import { TraceSource } from "./traceSource.ts";
-import { WitnessedSource } from "./witnessedSource.ts";
+import { Witness } from "./witness.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 
 export interface WriteSetSourcesOptions extends StateParts {
@@ -43,40 +43,6 @@ const blobsAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: Block
   return timestamp === undefined ? undefined : views.forks && newestRulesAt(views.forks, number, timestamp).blobs;
 };
 
-const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
-  const { config, views, thread, cost, guard } = options;
-  return new TraceSource({
-    ...nodes,
-    nodesFor: (block) => nodes.nodesFor(block).filter(({ name }) => !guard.isSuspended(name)),
-    thread,
-    isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
-    readBlock: options.pipeline.readBlock,
-    systemContracts: () => views.systemContracts,
-    blobs: (block) => blobsAt(options, block),
-    unitsOf: cost.unitsOf,
-  });
-};
-
-/** With Redis, replicas share the write sets of a source. */
-const createShare = ({
-  upstreams,
-  pipeline,
-  guard,
-}: WriteSetSourcesOptions): ((source: WriteSetSource) => WriteSetSource) => {
-  const { runScript, maxScriptMs: maxReplyMs } = pipeline;
-  if (runScript === undefined) {
-    return (source) => source;
-  }
-  const values = new LeasedValues(runScript);
-  const origins = new Map(upstreams.nodes.map(({ name, origin }) => [name, origin]));
-  return (source) =>
-    new SharedSource(source, {
-      ...{ values, origins, maxReplyMs },
-      mayUse: (node) => !guard.isSuspended(node),
-      blockTimeMs: () => upstreams.heads.blockTimeMs,
-    });
-};
-
 const headerOf =
   ({ upstreams }: WriteSetSourcesOptions) =>
   (block: BlockId): HeaderFields | undefined => {
@@ -84,47 +50,59 @@ const headerOf =
     return heads !== undefined && isCanonicalIn(heads, block) ? heads.header(block.number) : undefined;
   };
 
+/** With Redis, replicas share write sets. */
+const createShared = ({ upstreams, pipeline, guard }: WriteSetSourcesOptions): SharedWrites | undefined => {
+  const { runScript, maxScriptMs: maxReplyMs } = pipeline;
+  return (
+    runScript &&
+    new SharedWrites({
+      ...{ values: new LeasedValues(runScript), maxReplyMs },
+      origins: new Map(upstreams.nodes.map(({ name, origin }) => [name, origin])),
+      mayUse: (node) => !guard.isSuspended(node),
+      blockTimeMs: () => upstreams.heads.blockTimeMs,
+    })
+  );
+};
+
 /** Faster chains have no time for a witness of each block. */
 const MIN_PROVEN_BLOCK_MS = 1_000;
 
-/** Returns what proves the write sets of a source, if `state.prove` wants it: those of feeds only if it is true. */
-const createProof = (
-  options: WriteSetSourcesOptions,
-  nodes: SourceNodes,
-): ((source: WriteSetSource) => WriteSetSource) => {
+/** Returns what proves write sets, unless `state.prove` is false. */
+const createWitness = (options: WriteSetSourcesOptions, nodes: SourceNodes): Witness | undefined => {
   const { config, thread, cost, telemetry } = options;
   const { prove } = config.state;
-  return (source) =>
-    prove === false || (prove === "auto" && source.kind === "feed")
-      ? source
-      : new WitnessedSource(source, {
-          ...{ ...nodes, thread, cost },
-          nowMs: () => performance.now(),
-          isAllowed: (block) =>
-            areRulesKnownAt(options, block) && (prove === true || nodes.blockTimeMs() >= MIN_PROVEN_BLOCK_MS),
-          isAlways: prove === true,
-          headerOf: headerOf(options),
-          onResult: (kind, result) => telemetry.metrics.stateProofs.inc({ chain: config.name, source: kind, result }),
-        });
+  return prove === false
+    ? undefined
+    : new Witness({
+        ...{ ...nodes, thread, cost },
+        isAllowed: (block) =>
+          areRulesKnownAt(options, block) && (prove === true || nodes.blockTimeMs() >= MIN_PROVEN_BLOCK_MS),
+        isAlways: prove === true,
+        headerOf: headerOf(options),
+        onResult: (kind, result) => telemetry.metrics.stateProofs.inc({ chain: config.name, source: kind, result }),
+      });
 };
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
-  const { config, upstreams, views, thread, cost } = options;
+  const { config, upstreams, views, thread, cost, guard } = options;
+  const { source, prove } = config.state;
   const nodes = createSourceNodes(upstreams);
-  const share = createShare(options);
-  const accessList = new AccessListSource({
-    ...nodes,
-    thread,
-    headerOf: headerOf(options),
-    unitsOf: cost.unitsOf,
-  });
-  const proven = createProof(options, nodes);
+  const shared = createShared(options);
+  const witness = createWitness(options, nodes);
   const hasFeed = config.pending.feeds.length > 0;
-  const available = [
-    ...(hasFeed ? [proven(new ExecutedSource(views.findExecuted))] : []),
-    share(accessList),
-    proven(share(createTraceSource(options, nodes))),
+  const sources: readonly WriteSetSource[] = [
+    ...(hasFeed ? [new FeedSource(views.findExecuted, prove === true ? witness : undefined)] : []),
+    new ListSource({ ...nodes, thread, shared, headerOf: headerOf(options), unitsOf: cost.unitsOf }),
+    new TraceSource({
+      ...{ ...nodes, thread, shared, witness },
+      nodesFor: (block) => nodes.nodesFor(block).filter(({ name }) => !guard.isSuspended(name)),
+      isAllowed: (block) => source === "trace" || areRulesKnownAt(options, block),
+      readBlock: options.pipeline.readBlock,
+      systemContracts: () => views.systemContracts,
+      blobs: (block) => blobsAt(options, block),
+      unitsOf: cost.unitsOf,
+    }),
   ];
-  return selectWriteSetSources(config.state.source, available);
+  return sources.filter(({ kind }) => source === "auto" || kind === source);
 };

@@ -2,9 +2,8 @@ import { blobBaseFee } from "../../ethereum/blockFees.ts";
 import type { Address } from "../../ethereum/hex.ts";
 import { createdAddress } from "../../ethereum/receipt.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
-import type { TransactionCalls } from "./callTrace.ts";
-import type { TransactionDiff } from "./diffTrace.ts";
 import type { TracedBlock, TracedTransaction } from "./tracedBlock.ts";
+import type { TransactionCalls, TransactionDiff } from "./traceTexts.ts";
 
 /** Nonces that an account used for creations in one transaction. */
 interface UsedNonces {

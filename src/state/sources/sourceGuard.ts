@@ -1,21 +1,18 @@
 import type { BlockId } from "../../core/heads.ts";
+import { BackOff } from "../../nodes/backOff.ts";
 import type { StateCost } from "../cost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../writeSet.ts";
 
 /** The giver of a wrong value is not asked for this time. */
 const SUSPENSION_MS = 3_600_000;
-/** A paid source is suspended after this number of failures, one after the other, if the first one was at least this time ago. */
-const MAX_FAILURES = 5;
-const MIN_FAILING_MS = 5_000;
-/** The first suspension after failures. Each further failure doubles it. */
-const FIRST_SUSPENSION_MS = 10_000;
-const MAX_FAILURE_SUSPENSION_MS = 600_000;
+/** A paid source is not asked after failures in a row. */
+const FAILING = { failures: 5, openMs: 10_000, maxOpenMs: 600_000 } as const;
+/** On fast chains, failures within this time count once. */
+const ONE_FAILURE_MS = 1_000;
 
 export interface SourceGuardOptions {
   readonly cost: Pick<StateCost, "spend">;
   readonly nowMs: () => number;
-  /** The names of the nodes of the chain. */
-  readonly nodes: readonly string[];
 }
 
 /** Who gave a write set: a node on whose word alone it is, or a source. */
@@ -31,11 +28,10 @@ export class SourceGuard {
   /** Times of nodes and of kinds of sources. */
   readonly #suspendedUntilMs = new Map<string, number>();
   /** The names of the nodes of the chain. A reload can add nodes. */
-  nodes: readonly string[];
+  nodes: readonly string[] = [];
 
   constructor(options: SourceGuardOptions) {
     this.#options = options;
-    this.nodes = options.nodes;
   }
 
   /** Returns a source that has no write sets while it is suspended. Its units are counted. */
@@ -55,11 +51,10 @@ export class SourceGuard {
   }
 
   /** Suspends the giver of a wrong value for an hour. It must pass a check again. */
-  suspend({ node, source }: Giver, forMs = SUSPENSION_MS): void {
+  suspend({ node, source }: Giver): void {
     const giver = node ?? source;
     if (giver !== undefined) {
-      const untilMs = this.#options.nowMs() + forMs;
-      this.#suspendedUntilMs.set(giver, Math.max(this.#suspendedUntilMs.get(giver) ?? 0, untilMs));
+      this.#suspendedUntilMs.set(giver, this.#options.nowMs() + SUSPENSION_MS);
       this.#passed.delete(giver);
     }
   }
@@ -83,13 +78,13 @@ class GuardedSource implements WriteSetSource {
   readonly #source: WriteSetSource;
   readonly #guard: SourceGuard;
   readonly #options: SourceGuardOptions;
-  /** Since the last write set. */
-  #failures = { count: 0, firstMs: 0, suspensionMs: 0 };
+  readonly #failing: BackOff;
 
   constructor(source: WriteSetSource, guard: SourceGuard, options: SourceGuardOptions) {
     this.#source = source;
     this.#guard = guard;
     this.#options = options;
+    this.#failing = new BackOff({ ...FAILING, nowMs: options.nowMs });
   }
 
   get kind(): WriteSetSourceKind {
@@ -101,7 +96,9 @@ class GuardedSource implements WriteSetSource {
   }
 
   get isSuspended(): boolean {
-    return this.#guard.isSuspended(this.kind) || (this.kind === "trace" && this.#guard.areNodesSuspended);
+    const { kind } = this;
+    const isGiverSuspended = this.#guard.isSuspended(kind) || (kind === "trace" && this.#guard.areNodesSuspended);
+    return isGiverSuspended || !this.#failing.available;
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
@@ -110,24 +107,13 @@ class GuardedSource implements WriteSetSource {
     }
     const outcome = this.#bill(await this.#source.read(block, signal));
     if (typeof outcome !== "string") {
-      this.#failures = { count: 0, firstMs: 0, suspensionMs: 0 };
+      this.#failing.succeeded();
       return { ...outcome, source: this.kind };
     }
     if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
-      this.#onFailure(this.#options.nowMs());
+      this.#failing.failed({ startMs: this.#options.nowMs() - ONE_FAILURE_MS });
     }
     return outcome;
-  }
-
-  #onFailure(nowMs: number): void {
-    const { count, firstMs, suspensionMs } = this.#failures;
-    const first = count === 0 ? nowMs : firstMs;
-    const isSuspended = count + 1 >= MAX_FAILURES && nowMs - first >= MIN_FAILING_MS;
-    const nextMs = Math.min(Math.max(2 * suspensionMs, FIRST_SUSPENSION_MS), MAX_FAILURE_SUSPENSION_MS);
-    this.#failures = { count: count + 1, firstMs: first, suspensionMs: isSuspended ? nextMs : 0 };
-    if (isSuspended) {
-      this.#guard.suspend({ source: this.kind }, nextMs);
-    }
   }
 
   /** A read that fails costs as much as one that succeeds, unless no node supports the source. Another replica may have paid. */

@@ -4,9 +4,10 @@ import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
+import type { SharedWrites } from "./sharedWrites.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
-import type { TracedCodes, WriteSetJobOutput } from "./writeSetJobs.ts";
-import type { WriteSetThread } from "./writeSetThread.ts";
+import type { Witness } from "./witness.ts";
+import type { TracedCodes, WriteSetJobOutput, WriteSetThread } from "./writeSetThread.ts";
 
 export interface TraceSourceOptions extends SourceNodes {
   readonly thread: Pick<WriteSetThread, "start" | "run">;
@@ -19,6 +20,10 @@ export interface TraceSourceOptions extends SourceNodes {
   /** Returns the schedule that gives the price of the block's blobs. Undefined if it is not known. */
   readonly blobs: (block: BlockId) => BlobSchedule | undefined;
   readonly unitsOf: (method: string) => number;
+  /** Undefined without Redis. */
+  readonly shared?: SharedWrites | undefined;
+  /** Proves the write sets, also those of other replicas. */
+  readonly witness?: Witness | undefined;
 }
 
 const METHOD = "debug_traceBlockByHash";
@@ -62,12 +67,20 @@ export class TraceSource implements WriteSetSource {
     this.#options = options;
   }
 
+  /** Without the proof, which is billed when it is asked for. */
   get unitsPerBlock(): number {
     const { unitsOf } = this.#options;
     return (1 + this.#callShare) * unitsOf(METHOD) + unitsOf("eth_getBlockByHash");
   }
 
-  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+  read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const { shared, witness } = this.#options;
+    const readHere = () => this.#read(block, signal);
+    const read = shared === undefined ? readHere : () => shared.read(this.kind, block, signal, readHere);
+    return witness === undefined ? read() : witness.prove(this, block, signal, read);
+  }
+
+  async #read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
     const { nodesFor, isAllowed, blockTimeMs, readBlock, thread } = this.#options;
     const nodes = nodesFor(block).filter(({ name }) => this.#support.of(name) !== "unsupported");
     if (!isAllowed(block) || nodes.length === 0) {

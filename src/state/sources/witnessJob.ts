@@ -14,7 +14,7 @@ import {
 import { DamagedRows } from "../store/packedRows.ts";
 import { packWrites, unpackWrites } from "../store/packedWrites.ts";
 import type { AccountWrites, BlockWrites, MutableWrites, Written } from "../writeSet.ts";
-import type { WitnessJob, WriteSetJobOutput } from "./writeSetJobs.ts";
+import type { WitnessJob, WriteSetJobOutput } from "./writeSetThread.ts";
 
 const NOTHING = new Uint8Array(0);
 

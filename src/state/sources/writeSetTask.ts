@@ -9,12 +9,17 @@ import { checkHeader } from "../../verification/checkHeader.ts";
 import { fieldsOf, isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
 import { packWrites } from "../store/packedWrites.ts";
 import { writesOfAccessList } from "./accessListWrites.ts";
-import { parseCallTrace } from "./callTrace.ts";
 import { composeTrace, UnlistedAccounts } from "./composeTrace.ts";
-import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
 import { parseTracedBlock, type TracedBlock } from "./tracedBlock.ts";
+import {
+  NoDiff,
+  parseCallTrace,
+  parseTransactionDiff,
+  type TransactionDiff,
+  UntracedTransaction,
+} from "./traceTexts.ts";
 import { runWitness } from "./witnessJob.ts";
-import type { TracedCodes, WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
+import type { TracedCodes, WriteSetJob, WriteSetJobOutput } from "./writeSetThread.ts";
 
 type JobOf<Kind extends WriteSetJob["kind"]> = WriteSetJob & { readonly kind: Kind };
 

@@ -4,8 +4,8 @@ import { type BlockHeader, formatHeader, hashHeader } from "../../../src/ethereu
 import { type Address, type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { composeTrace } from "../../../src/state/sources/composeTrace.ts";
-import type { DiffAccount } from "../../../src/state/sources/diffTrace.ts";
 import { parseTracedBlock, type TracedBlock } from "../../../src/state/sources/tracedBlock.ts";
+import type { DiffAccount } from "../../../src/state/sources/traceTexts.ts";
 import { encodeJson } from "./recorder/recordedBlocks.ts";
 
 const SENDER: Address = `0x${"11".repeat(20)}`;

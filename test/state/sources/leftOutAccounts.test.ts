@@ -4,9 +4,9 @@ import { blobBaseFee } from "../../../src/ethereum/blockFees.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { createdAddress } from "../../../src/ethereum/receipt.ts";
 import type { BlobSchedule } from "../../../src/ethereum/rules.ts";
-import type { DiffAccount } from "../../../src/state/sources/diffTrace.ts";
 import { mayLeaveOutAccounts } from "../../../src/state/sources/leftOutAccounts.ts";
 import type { TracedBlock, TracedTransaction } from "../../../src/state/sources/tracedBlock.ts";
+import type { DiffAccount } from "../../../src/state/sources/traceTexts.ts";
 
 const HASH: Hash = `0x${"aa".repeat(32)}`;
 const [SENDER, FACTORY, AUTHORITY, OTHER] = [1, 2, 3, 4].map(

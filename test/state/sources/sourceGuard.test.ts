@@ -22,7 +22,7 @@ test("each write set that was asked of a node is billed", async () => {
     "unsupported",
     { block: BLOCK, grade: "checked", packed: packWrites(new Map()) },
   ];
-  const guard = new SourceGuard({ cost, nowMs: () => 0, nodes: [] });
+  const guard = new SourceGuard({ cost, nowMs: () => 0 });
   const source = guard.guard({ kind: "trace", unitsPerBlock: 60, read: async () => outcomes.shift() ?? "error" });
   assert.deepEqual([source.kind, source.unitsPerBlock], ["trace", 60]);
   const before = spent.length;
@@ -37,7 +37,8 @@ test("each write set that was asked of a node is billed", async () => {
 
 test("the giver of a wrong value rests for an hour: a source, or the traces of a node", async () => {
   const clock = { nowMs: 0 };
-  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs, nodes: ["one", "two"] });
+  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs });
+  guard.nodes = ["one", "two"];
   const [feed, trace] = (["feed", "trace"] as const).map((kind) => guard.guard(sourceOf(kind, () => true)));
   assert.ok(feed && trace);
   assert.equal(((await feed.read(BLOCK, signal)) as WriteSet).source, "feed");
@@ -54,7 +55,8 @@ test("the giver of a wrong value rests for an hour: a source, or the traces of a
 
 test("values that nodes carried are trusted once each node passed a check, and again after a wrong value", () => {
   const clock = { nowMs: 0 };
-  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs, nodes: ["one", "two"] });
+  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs });
+  guard.nodes = ["one", "two"];
   assert.equal(guard.havePassed([]), true);
   guard.pass(["one"]);
   assert.deepEqual([guard.havePassed(["one"]), guard.havePassed(["one", "two"])], [true, false]);
@@ -69,7 +71,7 @@ test("values that nodes carried are trusted once each node passed a check, and a
 test("a paid source that keeps failing rests longer and longer, and a free one is always asked", async () => {
   const clock = { nowMs: 0 };
   let isFailing = true;
-  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs, nodes: [] });
+  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs });
   let asked = 0;
   const has = () => {
     asked++;
@@ -93,21 +95,21 @@ test("a paid source that keeps failing rests longer and longer, and a free one i
   assert.equal(trace.isSuspended, false, "a single failure is no reason to rest");
 });
 
-test("on fast blocks, a source is suspended after 5 s of failures, for 10 s at first", async () => {
+test("on fast blocks, a source is suspended after 4 s of failures, for 10 s at first", async () => {
   const clock = { nowMs: 0 };
-  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs, nodes: [] });
+  const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs });
   const trace = guard.guard(sourceOf("trace", () => false));
-  for (; clock.nowMs <= 5_000; clock.nowMs += 200) {
+  for (; clock.nowMs <= 4_000; clock.nowMs += 200) {
     assert.equal(trace.isSuspended, false, `${clock.nowMs} ms`);
     await trace.read(BLOCK, signal);
   }
   assert.equal(trace.isSuspended, true);
-  clock.nowMs = 15_000;
+  clock.nowMs = 14_000;
   assert.equal(trace.isSuspended, false);
 });
 
 test("a read that a reorganisation ended is not a failure", async () => {
-  const guard = new SourceGuard({ cost, nowMs: () => 0, nodes: [] });
+  const guard = new SourceGuard({ cost, nowMs: () => 0 });
   const trace = guard.guard(sourceOf("trace", () => false));
   for (let count = 0; count < 5; count++) {
     await trace.read(BLOCK, AbortSignal.abort());

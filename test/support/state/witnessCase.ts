@@ -11,8 +11,8 @@ import {
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { numberBytes } from "../../../src/ethereum/rlp.ts";
 import type { Fields } from "../../../src/json/jsonBytes.ts";
-import type { WitnessJob, WriteSetJobOutput } from "../../../src/state/sources/writeSetJobs.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
+import type { WitnessJob, WriteSetJobOutput } from "../../../src/state/sources/writeSetThread.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import type { AccountWrites, BlockWrites } from "../../../src/state/writeSet.ts";
 import { createProvenState, type ProvenState, type ProvenStateAccount } from "../builders/provenState.ts";

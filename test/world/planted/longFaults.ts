@@ -22,7 +22,7 @@ export interface LongFault {
 }
 
 const TRACE = "src/state/sources/composeTrace.ts";
-const SHARED = "src/state/sources/sharedSource.ts";
+const SHARED = "src/state/sources/sharedWrites.ts";
 const PACKED = "src/state/store/packedWrites.ts";
 const VALUES = "src/state/store/valueStore.ts";
 
@@ -156,8 +156,8 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: SHARED,
-        from: 'return { block: wanted.block, packed: body, node: source?.node, grade: "stated", isShared: true };',
-        to: 'return { block: wanted.block, packed: new Uint8Array(4), node: source?.node, grade: "stated", isShared: true };',
+        from: 'return { block, packed, node: source?.node, grade: "stated", isShared: true };',
+        to: 'return { block, packed: new Uint8Array(4), node: source?.node, grade: "stated", isShared: true };',
       },
     ],
   },
@@ -168,14 +168,13 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: SHARED,
-        from: 'return { block: wanted.block, packed: body, node: source?.node, grade: "stated", isShared: true };',
+        from: 'return { block, packed, node: source?.node, grade: "stated", isShared: true };',
         to: `
-    const rows = Buffer.concat([body, ...(this.before ? [this.before] : [])].map((each) => each.subarray(4)));
+    const rows = Buffer.concat([packed, ...(this.before ? [this.before] : [])].map((each) => each.subarray(4)));
     const sum = Buffer.alloc(4);
     sum.writeUInt32LE((await import("node:zlib")).crc32(rows));
-    this.before = body;
-    const packed = Buffer.concat([sum, rows]);
-    return { block: wanted.block, packed, node: source?.node, grade: "stated", isShared: true };`,
+    this.before = packed;
+    return { block, packed: Buffer.concat([sum, rows]), node: source?.node, grade: "stated", isShared: true };`,
       },
     ],
   },
@@ -186,10 +185,10 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: SHARED,
-        from: "const key = `writes${FORMAT}:${this.kind}:${block.hash}`;",
-        to: "const key = `writes${FORMAT}:${this.kind}:${block.number}`;",
+        from: "const key = `writes${FORMAT}:${kind}:${block.hash}`;",
+        to: "const key = `writes${FORMAT}:${kind}:${block.number}`;",
       },
-      { file: SHARED, from: "if (block?.hash !== wanted.block.hash || !isKnown", to: "if (!isKnown" },
+      { file: SHARED, from: "if (value.block?.hash !== block.hash || ", to: "if (" },
     ],
   },
   /** A replica whose lease has ended stores its write set, although another one has the lease. */
@@ -206,7 +205,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   uncheckedList: {
     ...PROVEN_RUN,
-    test: "test/state/sources/accessListSource.test.ts",
+    test: "test/state/sources/listSource.test.ts",
     edits: [
       {
         file: "src/state/sources/writeSetTask.ts",

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { RLP } from "@ethereumjs/rlp";
 import type { Address, Hash } from "../../../../src/ethereum/hex.ts";
-import type { WriteSetJob, WriteSetJobOutput } from "../../../../src/state/sources/writeSetJobs.ts";
 import { runWriteSetJob } from "../../../../src/state/sources/writeSetTask.ts";
+import type { WriteSetJob, WriteSetJobOutput } from "../../../../src/state/sources/writeSetThread.ts";
 import { unpackWrites } from "../../../../src/state/store/packedWrites.ts";
 import type { AccountWrites } from "../../../../src/state/writeSet.ts";
 import type { RecordedTrace } from "./recordTraces.ts";

@@ -2,14 +2,17 @@ import type { CallScope } from "../../core/context.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
+import type { SharedWrites } from "./sharedWrites.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 
-export interface AccessListSourceOptions extends SourceNodes {
+export interface ListSourceOptions extends SourceNodes {
   readonly thread: Pick<WriteSetThread, "start" | "run">;
   /** Returns the header of a canonical block, with its hash. */
   readonly headerOf: (block: BlockId) => HeaderFields | undefined;
   readonly unitsOf: (method: string) => number;
+  /** Undefined without Redis. */
+  readonly shared?: SharedWrites | undefined;
 }
 
 /** The method of the execution API, and the spelling of some providers. Each takes the block's hash. */
@@ -17,13 +20,13 @@ const METHODS = ["eth_getBlockAccessList", "eth_getBlockAccessListByBlockHash"] 
 type Method = (typeof METHODS)[number];
 
 /** Reads block access lists (EIP-7928). A list is used only if the block's hash commits to it. */
-export class AccessListSource implements WriteSetSource {
+export class ListSource implements WriteSetSource {
   readonly kind = "accessList";
-  readonly #options: AccessListSourceOptions;
+  readonly #options: ListSourceOptions;
   /** The method that each node supports. */
   readonly #support = new NodeSupport<Method | "unsupported">();
 
-  constructor(options: AccessListSourceOptions) {
+  constructor(options: ListSourceOptions) {
     this.#options = options;
   }
 
@@ -31,7 +34,13 @@ export class AccessListSource implements WriteSetSource {
     return this.#options.unitsOf(METHODS[0]);
   }
 
-  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+  read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const { shared } = this.#options;
+    const read = () => this.#read(block, signal);
+    return shared === undefined ? read() : shared.read(this.kind, block, signal, read);
+  }
+
+  async #read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
     const { headerOf, nodesFor, blockTimeMs, thread } = this.#options;
     const header = headerOf(block);
     let failure: WriteSetFailure = "unsupported";

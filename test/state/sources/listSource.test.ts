@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { HeaderFields } from "../../../src/core/heads.ts";
 import { NodeError } from "../../../src/core/node.ts";
-import { AccessListSource } from "../../../src/state/sources/accessListSource.ts";
+import { ListSource } from "../../../src/state/sources/listSource.ts";
 import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
 import { unpackWrites } from "../../../src/state/store/packedWrites.ts";
@@ -39,7 +39,7 @@ const createSource = (
 ) => {
   const thread = new WriteSetThread({ entry: workerEntry("writeSets"), onFailure: (error) => assert.fail(error) });
   t.after(() => thread.close());
-  return new AccessListSource({
+  return new ListSource({
     thread,
     nodesFor: () => nodes,
     blockTimeMs: () => 20_000,

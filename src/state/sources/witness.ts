@@ -2,19 +2,19 @@ import type { CallScope } from "../../core/context.ts";
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import { type Address, formatQuantity, isHash } from "../../ethereum/hex.ts";
 import { createCall } from "../../jsonrpc/call.ts";
+import { BackOff } from "../../nodes/backOff.ts";
 import type { StateCost } from "../cost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../writeSet.ts";
 import { askSourceNode, NodeSupport, type SourceNode, type SourceNodes, scopeWithin } from "./sourceNodes.ts";
-import type { UnprovenReason, WitnessJob, WriteSetJobOutput } from "./writeSetJobs.ts";
-import type { WriteSetThread } from "./writeSetThread.ts";
+import type { UnprovenReason, WitnessJob, WriteSetJobOutput, WriteSetThread } from "./writeSetThread.ts";
 
 /** What came of the proof of one write set. The label value of a metric. */
 export type WitnessResult = "proven" | UnprovenReason | "unsupported" | "late" | "tooLarge" | "error";
 
-export interface WitnessedSourceOptions extends SourceNodes {
+export interface WitnessOptions extends SourceNodes {
   readonly thread: Pick<WriteSetThread, "run">;
   readonly cost: Pick<StateCost, "unitsOf" | "shouldFollow" | "spend">;
-  readonly nowMs: () => number;
+  readonly nowMs?: () => number;
   /** Whether write sets of this block may be proven. */
   readonly isAllowed: (block: BlockId) => boolean;
   /** Whether they are proven although the reads of clients do not pay for it. */
@@ -35,15 +35,17 @@ const MAX_OPEN = 128;
 const FIRST_OPEN = 12;
 const OPEN_WEIGHT = 0.1;
 /** After this number of write sets in a row that were not proven, no witness is asked for this time. */
-const MAX_FAILURES = 3;
-const PAUSE_MS = 600_000;
+const PAUSE = { failures: 3, openMs: 600_000 } as const;
+
+/** The source of a write set. */
+type Claimant = Pick<WriteSetSource, "kind" | "unitsPerBlock">;
 
 interface Headers {
   readonly header: HeaderFields;
   readonly parent: HeaderFields;
 }
 
-interface Witness {
+interface Witnessed {
   readonly node: SourceNode;
   readonly bytes: Uint8Array;
 }
@@ -51,63 +53,70 @@ interface Witness {
 const resultOf = (failure: WriteSetFailure): WitnessResult =>
   failure === "unsupported" || failure === "late" || failure === "tooLarge" ? failure : "error";
 
+type ProvenJob = WriteSetJobOutput & { readonly kind: "proven" };
+
+const provenOr = (output: WriteSetJobOutput): ProvenJob | WitnessResult => {
+  if (output.kind === "proven") {
+    return output;
+  }
+  return output.kind === "unproven" ? output.reason : output.kind === "failed" ? resultOf(output.reason) : "error";
+};
+
 /**
- * Proves the write sets of another source by execution witnesses (docs/reference/state.md, Execution witnesses). A write set that is
- * not proven stays what it was. Nothing here can make a wrong one proven: the header's state root decides.
+ * Proves write sets by execution witnesses (docs/reference/state.md, Execution witnesses). A write set that is not proven stays what
+ * it was. Nothing here can make a wrong one proven: the header's state root decides.
  */
-export class WitnessedSource implements WriteSetSource {
-  readonly #source: WriteSetSource;
-  readonly #options: WitnessedSourceOptions;
+export class Witness {
+  readonly #options: WitnessOptions;
   readonly #support = new NodeSupport<"unsupported">();
   #openAccounts = FIRST_OPEN;
-  /** In a row. */
-  #failures = 0;
-  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  readonly #backOff: BackOff;
 
-  constructor(source: WriteSetSource, options: WitnessedSourceOptions) {
-    this.#source = source;
+  constructor(options: WitnessOptions) {
+    const { nowMs } = options;
     this.#options = options;
+    this.#backOff = new BackOff({ ...PAUSE, ...(nowMs && { nowMs }) });
   }
 
-  get kind(): WriteSetSourceKind {
-    return this.#source.kind;
-  }
-
-  /** Without the proof, which is billed when it is asked for. */
-  get unitsPerBlock(): number {
-    return this.#source.unitsPerBlock;
-  }
-
-  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+  /** Reads a write set and, if that is worth its units, the block's witness at the same time. Returns it proven, or as it was. */
+  async prove(
+    source: Claimant,
+    block: BlockId,
+    signal: AbortSignal,
+    read: () => Promise<WriteSet | WriteSetFailure>,
+  ): Promise<WriteSet | WriteSetFailure> {
     const nodes = this.#nodesFor(block);
-    const headers = nodes.length > 0 && this.#isWanted(block) ? this.#headersOf(block) : undefined;
+    const headers = nodes.length > 0 && this.#isWanted(source, block) ? this.#headersOf(block) : undefined;
     if (headers === undefined) {
-      return this.#source.read(block, signal);
+      return read();
     }
     const ending = new AbortController();
     const scope = scopeWithin(this.#options.blockTimeMs(), AbortSignal.any([signal, ending.signal]));
     const reading = this.#readWitness(nodes, block, scope);
-    const claim = await this.#source.read(block, signal);
+    const claim = await read();
     if (typeof claim === "string") {
       ending.abort();
       return claim;
     }
     const witness = await reading;
-    return typeof witness === "string"
-      ? this.#end(claim, resultOf(witness))
-      : this.#prove(claim, headers, witness, scope);
+    const outcome =
+      typeof witness === "string" ? resultOf(witness) : await this.#proveBy(witness, headers, claim, scope);
+    const result = typeof outcome === "string" ? outcome : "proven";
+    this.#backOff[result === "proven" ? "succeeded" : "failed"]();
+    this.#options.onResult(source.kind, result);
+    return typeof outcome === "string"
+      ? claim
+      : { block, packed: outcome.packed, grade: "proven", ...(claim.isShared === true && { isShared: true }) };
   }
 
   #nodesFor(block: BlockId): readonly SourceNode[] {
     return this.#options.nodesFor(block).filter(({ name }) => this.#support.of(name) === undefined);
   }
 
-  #isWanted(block: BlockId): boolean {
-    const { isAllowed, isAlways, cost, nowMs } = this.#options;
+  #isWanted({ unitsPerBlock }: Claimant, block: BlockId): boolean {
+    const { isAllowed, isAlways, cost } = this.#options;
     const units = cost.unitsOf(METHOD) + this.#openAccounts * cost.unitsOf(PROOF_METHOD);
-    return (
-      nowMs() >= this.#pausedUntilMs && isAllowed(block) && (isAlways || cost.shouldFollow(this.unitsPerBlock + units))
-    );
+    return this.#backOff.available && isAllowed(block) && (isAlways || cost.shouldFollow(unitsPerBlock + units));
   }
 
   #headersOf(block: BlockId): Headers | undefined {
@@ -122,7 +131,7 @@ export class WitnessedSource implements WriteSetSource {
     nodes: readonly SourceNode[],
     block: BlockId,
     scope: CallScope,
-  ): Promise<Witness | WriteSetFailure> {
+  ): Promise<Witnessed | WriteSetFailure> {
     const { cost } = this.#options;
     let failure: WriteSetFailure = "unsupported";
     for (const node of nodes.slice(0, MAX_NODES)) {
@@ -141,22 +150,25 @@ export class WitnessedSource implements WriteSetSource {
     return failure;
   }
 
-  async #prove(claim: WriteSet, { header, parent }: Headers, { node, bytes }: Witness, scope: CallScope) {
-    const { block } = claim;
+  /** Returns the proven writes, or why they are not. */
+  async #proveBy(
+    { node, bytes: witness }: Witnessed,
+    { header, parent }: Headers,
+    { block, packed }: WriteSet,
+    scope: CallScope,
+  ): Promise<ProvenJob | WitnessResult> {
     const { thread } = this.#options;
-    const job = { kind: "witness", block, header, parent, packed: claim.packed, witness: bytes, proofs: [] } as const;
+    const job = { kind: "witness", block, header, parent, packed, witness, proofs: [] } as const;
     const output = await thread.run(job, scope);
     const addresses = output.kind === "open" ? output.addresses : [];
     if (output.kind === "proven" || output.kind === "open") {
       this.#openAccounts += OPEN_WEIGHT * (addresses.length - this.#openAccounts);
     }
     if (output.kind !== "open") {
-      return this.#finish(claim, output);
+      return provenOr(output);
     }
     const proofs = await this.#readProofs(node, block, addresses, scope);
-    return typeof proofs === "string"
-      ? this.#end(claim, resultOf(proofs))
-      : this.#finish(claim, await thread.run({ ...job, proofs }, scope));
+    return typeof proofs === "string" ? resultOf(proofs) : provenOr(await thread.run({ ...job, proofs }, scope));
   }
 
   async #readProofs(
@@ -185,27 +197,5 @@ export class WitnessedSource implements WriteSetSource {
       known.push([address, new Uint8Array(proof)]);
     }
     return known;
-  }
-
-  #finish(claim: WriteSet, output: WriteSetJobOutput): WriteSet {
-    if (output.kind !== "proven") {
-      const isLate = output.kind === "failed" && output.reason === "late";
-      return this.#end(claim, output.kind === "unproven" ? output.reason : isLate ? "late" : "error");
-    }
-    this.#end(claim, "proven");
-    const { block, isShared } = claim;
-    return { block, packed: output.packed, grade: "proven", ...(isShared === true && { isShared }) };
-  }
-
-  /** Counts the result, and returns the claim as it was. */
-  #end(claim: WriteSet, result: WitnessResult): WriteSet {
-    const { onResult, nowMs } = this.#options;
-    onResult(this.kind, result);
-    this.#failures = result === "proven" ? 0 : this.#failures + 1;
-    if (this.#failures === MAX_FAILURES) {
-      this.#failures = 0;
-      this.#pausedUntilMs = nowMs() + PAUSE_MS;
-    }
-    return claim;
   }
 }

@@ -6,6 +6,7 @@ import type { Awaitable } from "../../jsonrpc/call.ts";
 import { packWrites } from "../store/packedWrites.ts";
 import type { AccountWrites, WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { orLate } from "./sourceNodes.ts";
+import type { Witness } from "./witness.ts";
 
 /** The writes of a block's parts, system writes included, oldest first. Or why they are not known. */
 export type BlockChanges = readonly StateChanges[] | WriteSetFailure;
@@ -26,16 +27,24 @@ const MAX_EXECUTION_MS = 2_000;
  * Write sets of sealed blocks that the feed brought before, and that were executed here. Gas, bloom and receipts root of each
  * block are checked against its header. They do not prove storage.
  */
-export class ExecutedSource implements WriteSetSource {
+export class FeedSource implements WriteSetSource {
   readonly kind = "feed";
   readonly unitsPerBlock = 0;
   readonly #find: FindExecuted;
+  readonly #witness: Witness | undefined;
 
-  constructor(find: FindExecuted) {
+  /** `witness`: proves the write sets. */
+  constructor(find: FindExecuted, witness?: Witness) {
     this.#find = find;
+    this.#witness = witness;
   }
 
-  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+  read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const read = () => this.#read(block, signal);
+    return this.#witness === undefined ? read() : this.#witness.prove(this, block, signal, read);
+  }
+
+  async #read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
     const executed = await this.#find(block, signal);
     const changes =
       typeof executed === "string"
