@@ -6,6 +6,7 @@ import { type SharedPortUse, useSharedPort } from "../support/clients/sharedPort
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { launchReplica, type Replica } from "../support/servers/replica.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 
 interface DrainsOptions {
   readonly seconds?: number | undefined;
@@ -28,11 +29,9 @@ const MAX_SHOWN = 5;
  * Counts the new connections that the kernel resets. No other request fails.
  */
 export const long = async ({ seconds }: DrainsOptions) => {
-  const ends: (() => unknown)[] = [];
-  const t = { after: (end: () => unknown) => ends.unshift(end) };
   const uses: SharedPortUse[] = [];
   const exits: (number | null)[] = [];
-  try {
+  await withLifespan(async (t) => {
     const [node, redis, port, folder] = await Promise.all([
       createFakeNode(),
       startRedis(t),
@@ -71,11 +70,7 @@ export const long = async ({ seconds }: DrainsOptions) => {
       exits.push((await ended) ?? null);
       replicas.push(await start());
     }
-  } finally {
-    for (const end of ends) {
-      await end();
-    }
-  }
+  });
   const resets = uses.reduce((sum, use) => sum + use.resets, 0);
   const failures = uses.flatMap((use) => use.failures);
   return {

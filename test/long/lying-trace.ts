@@ -5,6 +5,7 @@ import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { ComparedReads } from "../support/servers/comparedReads.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
 import { createStateChain } from "../world/state/stateChain.ts";
@@ -158,12 +159,7 @@ export const long = async ({ seconds }: LongOptions) => {
   const each = (seconds ?? WHOLE_SECONDS) / SEEDS.length;
   const rows: Awaited<ReturnType<typeof runCase>>[] = [];
   for (const seed of SEEDS) {
-    const ends: (() => unknown)[] = [];
-    const t: Lifespan = { after: (end) => ends.unshift(end) };
-    rows.push(...(await Promise.all(CASES.map((one) => runCase({ ...one, seed }, each, t)))));
-    for (const end of ends) {
-      await end();
-    }
+    rows.push(...(await withLifespan((t) => Promise.all(CASES.map((one) => runCase({ ...one, seed }, each, t))))));
   }
   const cases = CASES.map(({ kind, origins, share }) => {
     const own = rows.filter((row) => row.kind === kind && row.origins === origins && row.share === share);

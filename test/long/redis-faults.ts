@@ -6,6 +6,7 @@ import { startRedis } from "../support/servers/redis.ts";
 import { redisFaults } from "../support/servers/redisFaults.ts";
 import { createSealedChain, sharedCallsOf } from "../support/servers/sealedChain.ts";
 import { createService } from "../support/servers/service.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 
 const DEFAULT_SECONDS = 100;
 const REQUESTS = 300;
@@ -27,20 +28,18 @@ const percentile = (answers: readonly Asked[], share: number): number => {
 };
 
 /** Injects faults of Redis under load. Reports failed requests, the p99 before and during each fault, and the time until hits return. */
-export const long = async ({ seconds = DEFAULT_SECONDS }: { seconds?: number }) => {
-  const ends: (() => unknown)[] = [];
-  const lifespan = { after: (end: () => unknown) => ends.unshift(end) };
-  try {
+export const long = ({ seconds = DEFAULT_SECONDS }: { seconds?: number }) =>
+  withLifespan(async (t) => {
     const chain = await createSealedChain();
-    lifespan.after(() => chain.devnet.close());
+    t.after(() => chain.devnet.close());
     const calls = sharedCallsOf(chain, REQUESTS);
     const truth = new Map((await askAll(chain.devnet.anvilUrl, calls)).map(({ call, result }) => [call, result]));
-    const server = await startRedis(lifespan);
+    const server = await startRedis(t);
     const service = await createService(
       { nodes: [{ url: chain.devnet.anvilUrl }], pending: { mode: "node" } },
       { cache: { redis: server.url, redisTimeoutMs: TIMEOUT_MS, memoryBytes: 0 } },
     );
-    lifespan.after(() => service.close());
+    t.after(() => service.close());
     await settled(service);
 
     const phaseMs = (seconds * 1_000) / redisFaults.length / 2;
@@ -80,9 +79,4 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: { seconds?: number }) 
       faults,
       passed: faults.every((fault) => fault.failed === 0 && grows(fault) <= TIMEOUT_MS),
     };
-  } finally {
-    for (const end of ends) {
-      await end();
-    }
-  }
-};
+  });

@@ -1,5 +1,6 @@
 import { createRandomBelow } from "../support/builders/randomValues.ts";
 import { HEAD_LIES } from "../support/fakes/headLies.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import type { Untrue } from "../world/reorgs/recordedReplica.ts";
 import { type ReorgStep, startReorgRun } from "../world/reorgs/reorgRun.ts";
 import type { LongOptions } from "./support/memory.ts";
@@ -37,10 +38,9 @@ const kindOf = ({ question, cacheStatus, text, expected }: Untrue): string => {
 export const takesSteps = true;
 
 /** Reorganises and forks two nodes. Checks that every response of two replicas with one Redis was correct in a view of its time. */
-export const long = async (options: LongOptions) => {
-  const ends: (() => unknown)[] = [];
-  try {
-    const { run, replicas } = await startReorgRun({ after: (end) => ends.unshift(end) }, seed, LIES);
+export const long = (options: LongOptions) =>
+  withLifespan(async (t) => {
+    const { run, replicas } = await startReorgRun(t, seed, LIES);
     const untrue = await run(createSteps(options));
     const kinds = Map.groupBy(untrue, kindOf);
     const total = (field: "answers" | "hits" | "views") => replicas.reduce((sum, replica) => sum + replica[field], 0);
@@ -59,9 +59,4 @@ export const long = async (options: LongOptions) => {
       examples: [...kinds.values()].flatMap((each) => each.slice(0, 1)),
       passed: total("answers") > excused && untrue.length === (options.steps === undefined ? 0 : excused),
     };
-  } finally {
-    for (const end of ends) {
-      await end();
-    }
-  }
-};
+  });

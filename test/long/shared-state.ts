@@ -5,6 +5,7 @@ import { ComparedReads, type ReadKind, type ReadTally } from "../support/servers
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
 import { type RedisFault, redisFaults } from "../support/servers/redisFaults.ts";
 import { type SlowProxy, startSlowProxy } from "../support/servers/slowProxy.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { createCallReads } from "../support/standIn/randomCalls.ts";
 import type { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import type { StandInChain } from "../support/standIn/standInChain.ts";
@@ -249,19 +250,18 @@ interface Length {
   readonly steps: number | undefined;
 }
 
-const runVariant = async (variant: Variant, length: Length) => {
-  const ends: (() => unknown)[] = [];
-  const ending = new AbortController();
-  const { signal } = ending;
-  try {
-    const lifespan = { after: (end: () => unknown) => void ends.unshift(end) };
-    const rig = await startRig(lifespan, variant);
+const runVariant = (variant: Variant, length: Length) =>
+  withLifespan(async (t) => {
+    const rig = await startRig(t, variant);
+    const ending = new AbortController();
+    const { signal } = ending;
+    t.after(() => ending.abort());
     const { chain, blocks, honest, lying, takeover } = rig;
     const { judged, ended } = startClients(rig, signal);
     const progress = { steps: 0 };
     const driving = drive(chain, blocks, [...honest, lying], progress, signal);
     const { options, execution } = rig;
-    const killing = runKilledHolder(lifespan, { ...options, execution, random: createRandom(seed + 4) }, signal);
+    const killing = runKilledHolder(t, { ...options, execution, random: createRandom(seed + 4) }, signal);
     const telling = readLies(chain, lying, signal);
     const differences = () => [
       ...judged.flatMap(({ tallies }) => tallies.flatMap((tally) => tally.differences)),
@@ -277,13 +277,7 @@ const runVariant = async (variant: Variant, length: Length) => {
       differences: differences(),
       replicas: await Promise.all(judged.map(describe)),
     };
-  } finally {
-    ending.abort();
-    for (const end of ends) {
-      await end();
-    }
-  }
-};
+  });
 
 export const takesSteps = true;
 

@@ -1,19 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { countFaults, hasAnswers } from "../truth/truthTable.ts";
 
 /**
- * `npm run nightly -- [--seconds N] [NAMES]` runs all benches, long runs and fuzzers, the soak and truth, one after the other, and
+ * `npm run nightly -- [--seconds N] [NAMES]` runs all benches, long runs and fuzzers, and the soak, one after the other, and
  * prints a table. A name is that of a kind, `bench`, or of one run, `long/reorgs`. With `--seconds`, each run is this long, and
  * benches are short. It exits with 1 if a run has no result: it threw, or did not end. A verdict is only printed.
  */
-const USAGE = `npm run nightly -- [--seconds N] [NAMES], where a name is bench, long, fuzz, soak, truth, or KIND/NAME`;
+const USAGE = `npm run nightly -- [--seconds N] [NAMES], where a name is bench, long, fuzz, soak, or KIND/NAME`;
 /** At most four minutes each, and three hours together. */
-const SECONDS = { bench: 240, long: 120, fuzz: 90, soak: 240, truth: 240 } as const;
+const SECONDS = { bench: 240, long: 120, fuzz: 90, soak: 240 } as const;
 /** A bench below this time is a short one. */
 const WHOLE_BENCH_SECONDS = 60;
 /** Their whole form takes longer than four minutes. */
@@ -66,8 +64,6 @@ if ((seconds !== undefined && !(seconds > 0)) || !positionals.every((name) => al
 }
 const chosen = all.filter((run) => positionals.length === 0 || positionals.some((name) => isNamed(name)(run)));
 const seed = process.env.SEED ?? String(Math.floor(Math.random() * SEEDS));
-const folder = mkdtempSync(join(tmpdir(), "forebay-nightly-"));
-const truthFile = join(folder, "truth.json");
 
 const argumentsOf = ({ kind, name }: Run, length: number): readonly string[] => {
   const target = name.slice(kind.length + 1);
@@ -80,8 +76,6 @@ const argumentsOf = ({ kind, name }: Run, length: number): readonly string[] => 
       return [target, "--seconds", `${length}`, "--seed", seed];
     case "soak":
       return ["--seconds", `${length}`, "--seed", seed];
-    case "truth":
-      return ["--proxy", "forebay", "--minutes", `${length / 60}`, "--seed", seed, "--json", truthFile];
   }
 };
 
@@ -180,15 +174,6 @@ const judge = ({ kind }: Run, { output, isLate }: Ended): Pick<Row, "result" | "
   if (isLate) {
     return undefined;
   }
-  if (kind === "truth") {
-    if (!existsSync(truthFile)) {
-      return undefined;
-    }
-    const report = JSON.parse(readFileSync(truthFile, "utf8"));
-    const faults = countFaults(report);
-    const isPassed = faults === 0 && hasAnswers(report);
-    return { result: isPassed ? "passed" : "failed", figure: `${faults} wrong answers and steps back` };
-  }
   const result = resultIn(output);
   if (result === undefined) {
     return undefined;
@@ -207,7 +192,6 @@ const judge = ({ kind }: Run, { output, isLate }: Ended): Pick<Row, "result" | "
 const runOne = async (run: Run): Promise<Row> => {
   const length = Math.min(seconds ?? Number.POSITIVE_INFINITY, SECONDS[run.kind]);
   const startMs = performance.now();
-  rmSync(truthFile, { force: true });
   const ended = await execute(run, length);
   const judged = judge(run, ended);
   if (judged?.result !== "passed" && judged?.result !== "measured") {
@@ -219,14 +203,10 @@ const runOne = async (run: Run): Promise<Row> => {
 
 console.log(`seed ${seed}`);
 const rows: Row[] = [];
-try {
-  for (const run of chosen) {
-    const row = await runOne(run);
-    console.log(`${row.name}: ${row.result}, ${row.seconds} s`);
-    rows.push(row);
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+for (const run of chosen) {
+  const row = await runOne(run);
+  console.log(`${row.name}: ${row.result}, ${row.seconds} s`);
+  rows.push(row);
 }
 const lines = rows.map(({ name, seconds: took, result, figure }) => `| ${name} | ${took} s | ${result} | ${figure} |`);
 console.log(["", "| name | length | result | main figure |", "|---|---|---|---|", ...lines].join("\n"));

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { RECOVERY_MS } from "../world/chain/lagBound.ts";
 import type { TruthChain } from "../world/chain/truthChain.ts";
 import type { Load } from "../world/clients/clientOptions.ts";
@@ -8,7 +9,7 @@ import { SOAK_FAULTS } from "../world/planted/soakFaults.ts";
 import { createForebayProxy } from "../world/proxies/forebayProxy.ts";
 import { runScenario, type Scenario } from "../world/scenarios/scenario.ts";
 import { SCENARIOS } from "../world/scenarios/scenarios.ts";
-import { countCalls, startWorld, type World, withLifespan } from "../world/world.ts";
+import { countCalls, startWorld, type World } from "../world/world.ts";
 
 export interface SoakOptions {
   readonly seconds: number;

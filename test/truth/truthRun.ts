@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lifespan } from "../support/servers/redis.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import type { Load } from "../world/clients/clientOptions.ts";
 import { runClients } from "../world/clients/clients.ts";
 import { Recorder, type ScoreReport } from "../world/judge/recorder.ts";
 import type { TestedProxy } from "../world/proxies/proxy.ts";
 import { runScenario, type Scenario } from "../world/scenarios/scenario.ts";
 import { SCENARIOS } from "../world/scenarios/scenarios.ts";
-import { countCalls, startWorld, untilBlocks, type World, withLifespan } from "../world/world.ts";
+import { countCalls, startWorld, untilBlocks, type World } from "../world/world.ts";
 
 export interface TruthOptions {
   readonly proxy: TestedProxy;

@@ -2,7 +2,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeFeed, type FakeFeed } from "../support/fakes/fakeFeed.ts";
+import type { Lifespan } from "../support/servers/redis.ts";
 import { createService } from "../support/servers/service.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { createScenarios, type Plan, type Scenario } from "./feedFaults.ts";
 import { framesOf, headTimes, type Recording } from "./playBuilder.ts";
 import { readRecordedBuilder } from "./realBlocks.ts";
@@ -76,12 +78,8 @@ interface Prepared {
   readonly plan: Plan;
 }
 
-interface Ends {
-  after(end: () => unknown): void;
-}
-
 const startRig = async (
-  t: Ends,
+  t: Lifespan,
   recording: Recording,
   truth: RecordedTruth,
   scenario: Scenario,
@@ -183,19 +181,11 @@ const runOne = async (
 };
 
 /** Runs scenarios at the same time, each on a chain of one service. */
-const runScenarios = async (prepared: Prepared, scenarios: readonly Scenario[]): Promise<readonly ScenarioResult[]> => {
-  const ends: (() => unknown)[] = [];
-  try {
-    return await runTogether({ after: (end) => void ends.push(end) }, prepared, scenarios);
-  } finally {
-    for (const end of ends.toReversed()) {
-      await end();
-    }
-  }
-};
+const runScenarios = (prepared: Prepared, scenarios: readonly Scenario[]): Promise<readonly ScenarioResult[]> =>
+  withLifespan((t) => runTogether(t, prepared, scenarios));
 
 const runTogether = async (
-  t: Ends,
+  t: Lifespan,
   { recording, truth, plan }: Prepared,
   scenarios: readonly Scenario[],
 ): Promise<readonly ScenarioResult[]> => {

@@ -123,15 +123,3 @@ export const startWorld = async <Running extends RunningProxy>(
     random: createRandomBelow(seed + 3),
   };
 };
-
-/** Runs `use`, and then ends all that it has started. */
-export const withLifespan = async <T>(use: (t: Lifespan) => Promise<T>): Promise<T> => {
-  const ends: (() => unknown)[] = [];
-  try {
-    return await use({ after: (end) => ends.unshift(end) });
-  } finally {
-    for (const end of ends) {
-      await end();
-    }
-  }
-};

@@ -18,6 +18,10 @@ export interface Load {
   readonly life: { readonly minMs: number; readonly maxMs: number };
 }
 
+/** Draws the life of a subscription or filter. */
+export const drawLife = ({ life }: Load, random: (below: number) => number): number =>
+  life.minMs + random(life.maxMs - life.minMs + 1);
+
 export interface Clients {
   /** The first chain gets most requests, and all subscriptions and filters. */
   readonly targets: readonly [Target, ...Target[]];

@@ -4,7 +4,7 @@ import { EventBook } from "../judge/eventBook.ts";
 import { NOT_OFFERED } from "../judge/recorder.ts";
 import { REDIS_TIMEOUT_MS } from "../proxies/forebayProxy.ts";
 import { PAUSED_REDIS } from "../scenarios/scenario.ts";
-import type { ClientOptions } from "./clientOptions.ts";
+import { type ClientOptions, drawLife } from "./clientOptions.ts";
 import { postCalls } from "./postCalls.ts";
 
 const POLL_MS = 400;
@@ -42,7 +42,7 @@ export const runFilterClient = async (options: ClientOptions, kind: "blockFilter
     const isLocal =
       recorder.wasActive(PAUSED_REDIS, created.startMs) || chain.lagBound.wasSlow(created.startMs, SLOW_REDIS_MS);
     const book = new EventBook(kind, chain, created.startMs, created.endMs);
-    const closeMs = performance.now() + load.life.minMs + random(load.life.maxMs - load.life.minMs);
+    const closeMs = performance.now() + drawLife(load, random);
     let lastMs: number | undefined;
     while (performance.now() < closeMs) {
       await pause(signal);

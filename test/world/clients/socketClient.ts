@@ -3,7 +3,7 @@ import { connectSocket, type SocketClient } from "../../support/clients/socketCl
 import { EMITTER } from "../chain/emitter.ts";
 import { EventBook, type EventKind } from "../judge/eventBook.ts";
 import { ClientSight } from "../judge/recorder.ts";
-import type { ClientOptions, Target } from "./clientOptions.ts";
+import { type ClientOptions, drawLife, type Target } from "./clientOptions.ts";
 import { nextQuestion } from "./questions.ts";
 
 const MAX_PAUSE_MS = 40;
@@ -17,8 +17,7 @@ const SUBSCRIPTIONS: readonly (readonly [EventKind, ...unknown[]])[] = [
 
 /** Subscribes on a connection, sends calls on it, and connects again, to each instance in turn. */
 export const runSocketClient = async (options: ClientOptions): Promise<void> => {
-  const { recorder, random, signal } = options;
-  const { life } = options.load;
+  const { recorder, random, load, signal } = options;
   const [target] = options.targets;
   for (let count = random(MAX_PAUSE_MS); !signal.aborted; count++) {
     const all = target.instances();
@@ -32,7 +31,7 @@ export const runSocketClient = async (options: ClientOptions): Promise<void> => 
       ending.abort();
       return [] as const;
     });
-    const lifeMs = life.minMs + random(life.maxMs - life.minMs);
+    const lifeMs = drawLife(load, random);
     const books = await Promise.race([openBooks(target, client), closed]);
     const endMs = performance.now() + lifeMs;
     const isOver = () => signal.aborted || ending.signal.aborted || performance.now() >= endMs;

@@ -7,9 +7,9 @@ import { createFakeNode } from "../../support/fakes/fakeNode.ts";
 import { QUOTES, quotingHandlers, TEXTS } from "../../support/fakes/quotedErrors.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
+import { withLifespan } from "../../support/servers/withLifespan.ts";
 import { BranchedChain, HOLDER, isForgedText } from "../chain/branchedChain.ts";
 import { EMITTER } from "../chain/emitter.ts";
-import { withLifespan } from "../world.ts";
 import type { Failure, InventedNode, InventedScenario } from "./inventedScenarios.ts";
 
 const HEIGHT = 40;

@@ -17,6 +17,8 @@ const RULES: readonly ErrorRule[] = [
     isOfUnknownBlock: true,
   },
   { pattern: /^-32000 header not found: / },
+  // Of geth and Erigon: most nodes of a scenario have no history.
+  { pattern: /^(4444 pruned history unavailable|-32000 old data not available due to pruning)$/ },
   { pattern: /^-32000 the (logs|receipts) of pending block N are not known/ },
 ];
 

@@ -103,8 +103,8 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: "src/state/blockQueue.ts",
-        from: "values.add(key, block, value, grade) :",
-        to: "values.add(key, values.head ?? block, value, grade) :",
+        from: "if (!values.add(key, block, value, grade)) {",
+        to: "if (!values.add(key, values.head ?? block, value, grade)) {",
       },
     ],
   },
@@ -144,8 +144,8 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
       },
       {
         file: "src/state/blockQueue.ts",
-        from: 'if (this.#add(added, block) === "different") {',
-        to: "if (this.#add(added, block) === undefined) {",
+        from: "if (!values.add(key, block, value, grade)) {",
+        to: "if (!values.add(key, block, value, grade) && false) {",
       },
     ],
   },
@@ -266,8 +266,8 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: "src/state/store/followedBlocks.ts",
-        from: 'grade === "proven" ? this.newestUnproven(this.#head) : number',
-        to: "this.newestUnproven(this.#head)",
+        from: 'grade === "proven" ? (before?.unproven ?? this.#head) : number',
+        to: "before?.unproven ?? this.#head",
       },
     ],
   },
@@ -287,7 +287,13 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   keptCalls: {
     ...PROVEN_RUN,
     test: "test/state/calls/callTable.test.ts",
-    edits: [{ file: "src/state/calls/callResult.ts", from: "  values.isProvenSince(block, at) &&\n", to: "" }],
+    edits: [
+      {
+        file: "src/state/calls/callResult.ts",
+        from: "weakestGrade([grade, values.gradeSince(block, at)])",
+        to: "grade",
+      },
+    ],
   },
   /** A call is called proven whatever it read. */
   statedCalls: {
@@ -296,8 +302,8 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: "src/state/calls/callRunner.ts",
-        from: "mayProve ? state.withoutProof(valuesRead(reads)) : undefined",
-        to: "mayProve ? [] : undefined",
+        from: 'weakestGrade([state.grades.weakestOf(read), mayProve ? "proven" : "checked"])',
+        to: 'mayProve ? "proven" : "checked"',
       },
     ],
   },

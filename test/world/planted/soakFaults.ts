@@ -45,8 +45,8 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
     edits: [
       {
         file: "src/heads/chainRecorder.ts",
-        from: "if (ring.at(number)?.hash === hash) {",
-        to: "if (number < ring.latest.number && ring.at(number)?.hash === hash) { canonical.extend(ring, { blocks: [{ block: ring.at(number), header: ring.header(number) }], joined: true }); }\nif (ring.at(number)?.hash === hash) {",
+        from: "if (isCanonicalIn(ring, announced.block)) {",
+        to: "if (number < ring.latest.number && isCanonicalIn(ring, announced.block)) { canonical.extend(ring, { blocks: [{ block: ring.at(number), header: ring.header(number) }], joined: true }); }\nif (isCanonicalIn(ring, announced.block)) {",
       },
     ],
   },

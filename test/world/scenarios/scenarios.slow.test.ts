@@ -13,6 +13,7 @@ test("forebay has no wrong answer, and takes nothing back, in any scenario", asy
     await t.test(row.scenario, () => {
       assert.equal(countFaults({ rows: [row] }), 0, JSON.stringify(row));
       assert.ok(row.score === undefined || row.score.calls > 0);
+      assert.ok(row.scenario !== "honest" || Object.keys(row.score?.errors ?? {}).length === 0, JSON.stringify(row));
     });
   }
 });
