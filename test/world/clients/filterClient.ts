@@ -38,9 +38,10 @@ export const runFilterClient = async (options: ClientOptions, kind: "blockFilter
       await pause(signal);
       continue;
     }
+    const isRedisLate = (sinceMs: number): boolean =>
+      recorder.wasActive(PAUSED_REDIS, sinceMs) || chain.lagBound.wasSlow(sinceMs, SLOW_REDIS_MS);
     // Another instance does not know a local filter.
-    const isLocal =
-      recorder.wasActive(PAUSED_REDIS, created.startMs) || chain.lagBound.wasSlow(created.startMs, SLOW_REDIS_MS);
+    const isLocal = isRedisLate(created.startMs);
     const book = new EventBook(kind, chain, created.startMs, created.endMs);
     const closeMs = performance.now() + drawLife(load, random);
     let lastMs: number | undefined;
@@ -52,8 +53,12 @@ export const runFilterClient = async (options: ClientOptions, kind: "blockFilter
       const polled = await send("eth_getFilterChanges", [result]);
       const changes = polled.responses[0];
       if (!Array.isArray(changes?.result)) {
-        const isExpected = polled.failure !== undefined || isLocal;
-        recorder.error(`eth_getFilterChanges: ${changes?.error?.message ?? polled.failure}`, isExpected);
+        const message = changes?.error?.message ?? polled.failure ?? "no response";
+        const isExpected = polled.failure !== undefined || isLocal || isRedisLate(polled.startMs);
+        recorder.error(`eth_getFilterChanges: ${message}`, isExpected);
+        if (polled.failure === undefined && !message.includes("filter not found")) {
+          continue;
+        }
         // The events of a lost response are lost with it.
         lastMs = polled.failure === undefined ? lastMs : undefined;
         break;
