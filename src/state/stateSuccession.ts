@@ -22,6 +22,7 @@ export const mayGoOn = (before: Followed, next: Followed): boolean =>
   isDeepStrictEqual(before.upstreams.genesis, next.upstreams.genesis) &&
   isDeepStrictEqual(rulesOf(before), rulesOf(next)) &&
   isDeepStrictEqual(before.config.state, next.config.state) &&
+  before.config.reads.agree === next.config.reads.agree &&
   haveAllNodes(before.config, next.config);
 
 /** Whether the next configuration has all nodes. Nobody knows which values are of a node that is gone, or has another URL. */
