@@ -40,7 +40,8 @@ const createStates = (
   return new BlockStates({
     ...{ chain: config.name, heads: upstreams.heads, known, telemetry },
     fetcher: pipeline.createFetcher(FETCH_TIMEOUT_MS),
-    epoch: () => pipeline.stated.epoch(Date.now()),
+    epoch: (block) => pipeline.stated.epoch(Date.now(), block),
+    onUnagreed: (block) => pipeline.stated.onUnagreed(block),
   });
 };
 

@@ -1,4 +1,7 @@
+import { LRUCache } from "lru-cache";
+import type { BlockId } from "../core/heads.ts";
 import { STATED_MS, statedMs } from "../core/retention.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import { hasSeveralOrigins } from "./agreement.ts";
 import type { CacheEntry, ValueSource } from "./cacheEntry.ts";
 
@@ -21,6 +24,8 @@ export type StatedEntry = CacheEntry & { readonly source: ValueSource };
 
 export const isStated = (entry: CacheEntry): entry is StatedEntry => entry.source !== undefined;
 
+const MAX_BLOCKS = 10_000;
+
 const isAvailable = ({ available }: StatingNode): boolean => available !== false;
 
 /** Tells whose word the cached values of one chain are that no hash proves, and whether they are served. */
@@ -31,6 +36,9 @@ export class StatedValues {
   readonly #hasSeveral: boolean;
   /** Whether two origins must agree on values of the state. */
   readonly mustAgree: boolean;
+  /** The number of the newest read at a block that the second origin has not stated as it must. */
+  readonly #unagreed = new LRUCache<Hash, number>({ max: MAX_BLOCKS });
+  #reads = 0;
 
   constructor(options: StatedValuesOptions) {
     this.#options = options;
@@ -63,13 +71,19 @@ export class StatedValues {
     return this.#options.nodes.some((node) => node.origin === origin) ? entry : undefined;
   }
 
-  /** Returns a name that changes when values that are cached without their node must be read again. */
-  epoch(nowMs: number): string {
+  /** Returns a name that changes when values of a block that are cached without their node must be read again. */
+  epoch(nowMs: number, { hash }: BlockId): string {
     const { nodes } = this.#options;
     const period = this.#hasSeveral ? Math.floor(nowMs / STATED_MS) : 0;
     // Values that were read while one origin alone could be asked are not used once there are two.
     const isAlone = this.mustAgree && !nodes.some((node) => isAvailable(node) && this.#hasOther(node));
-    return `${period}${isAlone ? ".alone" : ""}`;
+    return `${period}${isAlone ? ".alone" : `.${this.#unagreed.get(hash) ?? 0}`}`;
+  }
+
+  /** Called when a second origin has not stated a value of a block as it must. The word of one alone is not used again. */
+  onUnagreed({ hash }: BlockId): void {
+    this.#reads++;
+    this.#unagreed.set(hash, this.#reads);
   }
 
   #hasOther({ origin }: { readonly origin: string }): boolean {

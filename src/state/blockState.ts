@@ -22,7 +22,9 @@ export interface BlockStatesOptions {
   readonly known: KnownState;
   readonly heads: CurrentHeads;
   /** Returns a name that changes when values of nodes must be read again. Default: they are valid until they are evicted. */
-  readonly epoch?: () => string;
+  readonly epoch?: (block: BlockId) => string;
+  /** Called when a second origin is required for values of a block, and has not stated them. */
+  readonly onUnagreed?: (block: BlockId) => void;
   readonly telemetry: Pick<Telemetry, "metrics">;
 }
 
@@ -36,7 +38,7 @@ export interface KnownState {
 
 /** What follows the state of a chain. */
 export interface Followed {
-  readonly follower: Pick<StateFollower, "generation" | "untilApplied" | "beginRead">;
+  readonly follower: Pick<StateFollower, "untilApplied" | "beginRead">;
   readonly cost: Pick<StateCost, "unitsOf" | "onRead">;
   readonly waits: WriteSetWaits;
 }
@@ -119,7 +121,7 @@ export class BlockState implements StateSource {
   readonly #isAlone: boolean;
   /** Undefined if known values answer no read of clients: only nodes have this state, or it is a run from known values alone. */
   readonly #followed: Followed | undefined;
-  /** Names the block in this epoch. */
+  /** Names the block since the last drop, in this epoch. */
   readonly #name: string;
   readonly #version: Version;
   /** Accounts that were sent without their codes, because a thread has most codes. It requests an account again if it lacks the code. */
@@ -128,18 +130,19 @@ export class BlockState implements StateSource {
   #hasWaited = false;
 
   constructor(shared: SharedReads, block: BlockId, use: StateUse) {
-    const epoch = shared.epoch?.() ?? "";
+    const epoch = shared.epoch?.(block) ?? "";
     this.#shared = shared;
     this.#block = block;
     this.#use = use;
     this.#store = shared.known.store;
     this.#isAlone = use.from === "known";
     this.#followed = use.from === "both" ? this.#findFollowed() : undefined;
-    this.#name = block.hash + epoch;
+    // What was requested before all values were dropped must not be found after it, by threads neither.
+    this.#name = `${block.hash}:${this.#store.beginnings}:${epoch}`;
     this.#version = this.#store.unfollowed.versionOf(this.#name);
     this.#hint = use.hint;
-    // After a wrong value was dropped, threads must not find it under this id.
-    this.id = this.#followed === undefined ? this.#name : `${block.hash}:${this.#followed.follower.generation}${epoch}`;
+    // A run on values of nodes alone must not find known ones in threads.
+    this.id = this.#followed === undefined ? this.#name : `${this.#name}:known`;
     this.expected = use.expected && this.#findExpected(use.expected);
   }
 
@@ -353,10 +356,13 @@ export class BlockState implements StateSource {
 
   /** Values of nodes become known, as those of plain reads do. */
   async #fetchOwn(read: RunningRead, keys: readonly StateKey[], further: readonly Call[]): Promise<readonly unknown[]> {
-    const { fetcher, known } = this.#shared;
+    const { fetcher, known, onUnagreed } = this.#shared;
     const enter = known.followed?.follower.beginRead();
     const fetched = await fetcher.fetch(keys, this.#block, further);
     enter?.(fetched, this.#block);
+    if (fetched.isAgreed === false) {
+      onUnagreed?.(this.#block);
+    }
     this.#use.onSpent?.(fetched.units);
     for (const key of keys) {
       const value = fetched.values.get(key);

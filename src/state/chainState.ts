@@ -109,6 +109,7 @@ export class ChainState implements KnownState {
   /** Drops all values, because a node's state changed without a block. */
   forget(): void {
     if (this.#follower === undefined) {
+      this.#store.clear();
       this.#options.views.forgetExecuted();
     } else {
       this.#follower.forget();

@@ -337,6 +337,22 @@ test("a method that changes a development node's state drops all values", async 
   assert.equal(await metric(service.opsUrl, "forebay_state_drops_total", 'reason="nodeChanged"'), 2);
 });
 
+test("a method that changes a development node's state ends what executions read, also if it is not followed", async (t) => {
+  const { service } = await startOnAnvil(t, {});
+  const reader = `0x${"c0".repeat(20)}`;
+  const code = `0x73${ALICE.slice(2)}315f5260205ff3`;
+  const payload = { blockStateCalls: [{ stateOverrides: { [reader]: { code } }, calls: [{ to: reader }] }] };
+  const balance = async (): Promise<bigint> => {
+    const { body, text } = await rpc(service.url, "eth_simulateV1", [payload, "latest"]);
+    assert.equal(body.error, undefined, text);
+    const [{ calls }] = body.result as [{ readonly calls: readonly [{ readonly returnData: string }] }];
+    return BigInt(calls[0].returnData);
+  };
+  assert.equal(await balance(), 0n);
+  await rpc(service.url, "anvil_setBalance", [ALICE, "0x77"]);
+  assert.equal(await balance(), 0x77n);
+});
+
 test("a node's value that differs from the known one drops all values", async (t) => {
   const { service, anvil, mine, turn } = await startOnAnvil(t, { follow: "plain" });
   await turn();

@@ -95,7 +95,9 @@ const startRig = async (
   const simulate = async (data = "0x"): Promise<Answer> => {
     const calls = [{ to: CONTRACT, gas: "0xf4240", data }];
     const payload = { blockStateCalls: [{ stateOverrides: OVERRIDES, calls }] };
-    return read("eth_simulateV1", [payload]);
+    const answer = await read("eth_simulateV1", [payload]);
+    const blocks = answer.result as [{ readonly calls: readonly [{ readonly returnData: string }] }] | undefined;
+    return { ...answer, result: blocks?.[0].calls[0].returnData };
   };
   const mine = async (balance?: bigint): Promise<void> => {
     written.mine(balance === undefined ? [] : [[ALICE, balance]]);
@@ -109,7 +111,8 @@ const startRig = async (
     assert.ok(found);
     return found;
   };
-  return { read, call, simulate, mine, asked, count, node };
+  const reload = (changed: Partial<ServiceChain>) => service.reload({}, changed);
+  return { read, call, simulate, mine, asked, count, node, reload };
 };
 
 type Rig = Awaited<ReturnType<typeof startRig>>;
@@ -303,4 +306,39 @@ test("a second origin that does not respond delays a read by 1.5 s, and does not
   }
   assert.ok(performance.now() - begun < 4_000);
   assertTrue(await rig.simulate(LONG_DATA), "an execution");
+});
+
+test("what one of two origins alone stated of an execution's state is read again at the same block", async (t) => {
+  const rig = await startRig(t, 2);
+  await rig.call();
+  const error = { code: -32_000, message: "missing trie node 00" };
+  rig.node(0).lies = [LIES_IN_STATE];
+  rig.node(1).lies = [
+    { ...{ name: "pruned", methods: STATE_METHODS }, response: (_, { id }) => ({ jsonrpc: "2.0", id, error }) },
+  ];
+  assert.ok(isForged((await rig.simulate(LONG_DATA)).result), "the first result is served");
+  rig.node(0).lies = [];
+  rig.node(1).lies = [];
+  assertTrue(await rig.simulate(LONG_DATA), "it is not used again");
+  const asked = rig.asked(...STATE_METHODS);
+  assertTrue(await rig.simulate(LONG_DATA), "the word of two");
+  assert.equal(rig.asked(...STATE_METHODS), asked, "which is");
+});
+
+test("what became known by the word of one origin ends with a reload that requires two", async (t) => {
+  const rig = await startRig(t, 2, { agree: undefined });
+  rig.node(0).lies = [LIES_IN_STATE];
+  const isKnown = async (): Promise<boolean> => (await rig.count("state_lookups_total", 'outcome="hit"')) > 0;
+  for (let blocks = 0; blocks < 200 && !(await isKnown()); blocks++) {
+    await rig.mine();
+    for (const account of ACCOUNTS) {
+      assert.ok(isForged((await rig.read("eth_getBalance", [account])).result));
+    }
+  }
+  assert.ok(await isKnown());
+  rig.node(0).lies = [];
+  await rig.reload({ reads: { agree: 2 } });
+  for (const account of ACCOUNTS) {
+    assertTrue(await rig.read("eth_getBalance", [account]), account);
+  }
 });

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type Grade, isAtLeast, weakestGrade } from "../../core/grade.ts";
 import type { BlockId } from "../../core/heads.ts";
@@ -69,7 +70,8 @@ export class ValueStore {
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
   readonly used = new UsedValues();
-  #beginnings = 0;
+  /** At random, because threads may still have what was read for an earlier store. */
+  #beginnings = randomInt(2 ** 47);
   /** Whether all carriers passed a check. While false, no block is readable. */
   isChecked = true;
   /** While values of an earlier process are being added, a check says nothing about those that follow. */

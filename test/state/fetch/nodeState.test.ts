@@ -152,6 +152,32 @@ test("cached values are read again in the next epoch", async () => {
   assert.equal(node.batches.length, 2);
 });
 
+test("a value that was requested before all values were dropped is not found after it", async () => {
+  const node = fakeFetch();
+  const held = Promise.withResolvers<void>();
+  let fetches = 0;
+  const fetch: StateFetch = async (calls) => {
+    fetches++;
+    const outcomes = await node.fetch(calls);
+    await (fetches === 1 ? held.promise : undefined);
+    return outcomes;
+  };
+  const store = new ValueStore(0, MAX_BYTES);
+  const state = createNodeState({ fetch, maxBytes: MAX_BYTES, known: { store } });
+  const before = state.at(BLOCK);
+  const first = before.read(keys([ONE]), SIGNAL);
+  store.clear();
+  const after = state.at(BLOCK);
+  assert.notEqual(after.id, before.id, "threads cache values by the id");
+  await after.read(keys([ONE]), SIGNAL);
+  assert.equal(fetches, 2, "it does not wait for the read of before");
+  held.resolve();
+  await first;
+  store.clear();
+  await state.at(BLOCK).read(keys([ONE]), SIGNAL);
+  assert.equal(fetches, 3);
+});
+
 /** What is known after the block. */
 const knownWith = (...values: readonly (readonly [StateKey, string])[]) => {
   const store = new ValueStore(MAX_BYTES, MAX_BYTES);
@@ -162,7 +188,7 @@ const knownWith = (...values: readonly (readonly [StateKey, string])[]) => {
   const telemetry = createTelemetry({ level: "silent" });
   const waits = new WriteSetWaits({ chain: "chain", telemetry, waitMs: 0, blockTimeMs: () => 0 });
   const cost = { unitsOf: () => 1, onRead: () => undefined };
-  const follower = { generation: 3, untilApplied: () => undefined, beginRead: () => () => undefined };
+  const follower = { untilApplied: () => undefined, beginRead: () => () => undefined };
   const heads = { current: () => createHeads({ latest: 7 }) };
   return { known: { store, followed: { follower, cost, waits } }, heads, maxBytes: MAX_BYTES };
 };
@@ -173,7 +199,7 @@ test("known values are not fetched, and a trace that contradicts one is ignored"
   const node = fakeFetch(traced(PRESTATE));
   const known = knownWith(...accountKeys(TWO).map((key) => [key, ZERO_VALUE] as const));
   const source = createNodeState({ fetch: node.fetch, ...known }).at(BLOCK, HINT, BOTH);
-  assert.equal(source.id, `${BLOCK.hash}:3`);
+  assert.equal(source.id, `${BLOCK.hash}:${known.known.store.beginnings}::known`);
   const values = await source.read(keys([ONE, TWO]), SIGNAL);
   assert.deepEqual(
     values.accounts.map(([address, account]) => [address, account?.balance]),
