@@ -3,8 +3,8 @@ import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
 import type { Subscriber } from "../../src/core/context.ts";
 import { Deliveries } from "../../src/subscriptions/deliveries.ts";
-import { createSyncing } from "../../src/subscriptions/eventHub.ts";
 import { createSubscription, EventCounter, type Subscription } from "../../src/subscriptions/subscriber.ts";
+import { createSyncing } from "../../src/subscriptions/syncing.ts";
 
 const PERIOD_MS = 10_000;
 const STATUS = '{"startingBlock":"0x0","currentBlock":"0x10","highestBlock":"0x20"}';
