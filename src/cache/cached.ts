@@ -46,7 +46,7 @@ class CachedSource implements RpcSource {
     const { heads } = context.view;
     const key = requestKey(this.#options.keys.prefix, request, heads);
     if (key === undefined) {
-      return forward(this.#source, request, context);
+      return requestUncached(this.#source, request, context);
     }
     if (context.bypassCache) {
       return this.#fetch(key, request, context);
@@ -115,8 +115,8 @@ class CachedSource implements RpcSource {
   /** `earlier`: an entry that is not served any more. */
   #fetch(key: string, request: RpcRequest, context: Context, earlier?: CacheEntry): Awaitable<RpcResponse> {
     const { heads } = context.view;
-    const isFresh = context.bypassCache;
-    this.#count(request.retention, isFresh ? "bypass" : "miss");
+    const isBypass = context.bypassCache;
+    this.#count(request.retention, isBypass ? "bypass" : "miss");
     const expected =
       earlier !== undefined && isStated(earlier)
         ? { ...request, earlier }
@@ -125,14 +125,14 @@ class CachedSource implements RpcSource {
       if (response.status.hit !== undefined) {
         return response;
       }
-      const stored = this.#store(key, request, { heads, response, isFresh });
-      return { ...response, status: { ...response.status, fwd: isFresh ? "request" : "miss", stored } };
+      const stored = this.#store(key, request, { heads, response, isBypass });
+      return { ...response, status: { ...response.status, fwd: isBypass ? "request" : "miss", stored } };
     });
   }
 
   /** Caches a response if that is allowed. Returns whether it is cached. */
   #store(key: string, request: RpcRequest, received: Received): boolean {
-    const { heads, response, isFresh = false } = received;
+    const { heads, response, isBypass = false } = received;
     const { negativeCache, stated } = this.#options;
     const { retention } = request;
     const rule = RETENTION[retention];
@@ -148,7 +148,7 @@ class CachedSource implements RpcSource {
       return false;
     }
     const entry = createEntry(request, body, received, stated);
-    if (entry === undefined || (isFresh && this.#isAgreedInMemory(key, entry))) {
+    if (entry === undefined || (isBypass && this.#isAgreedInMemory(key, entry))) {
       return false;
     }
     if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
@@ -171,8 +171,8 @@ class CachedSource implements RpcSource {
  */
 export const cached = (source: RpcSource, options: CachedOptions): RpcSource => new CachedSource(source, options);
 
-/** Requests from the source without the cache. */
-const forward = (source: RpcSource, request: RpcRequest, context: Context): Awaitable<RpcResponse> =>
+/** Requests a response that the cache neither has nor stores. */
+const requestUncached = (source: RpcSource, request: RpcRequest, context: Context): Awaitable<RpcResponse> =>
   whenKnown(source.request(request, context), (response) => {
     if (response.status.hit !== undefined) {
       return response;
@@ -197,8 +197,8 @@ interface Received {
   /** The heads of the key. */
   readonly heads: Heads;
   readonly response: RpcResponse;
-  /** Whether the cache was not read before. */
-  readonly isFresh?: boolean;
+  /** Whether the cache was not read: see `bypassCache` of Context. */
+  readonly isBypass?: boolean;
 }
 
 /** Creates the cache entry, or undefined if the response must not be cached. */

@@ -42,16 +42,16 @@ interface Read {
   readonly context: Context;
 }
 
-/** A response in memory that is not of another branch. */
-type Whole = RpcResponse & { readonly body: Uint8Array };
+/** A response that can be compared: it is in memory, and not of another branch. */
+type Comparable = RpcResponse & { readonly body: Uint8Array };
 
 /** A response that a node stated. Of a receipt, `block` is the block that it names. */
 interface Statement {
-  readonly response: Whole;
+  readonly response: Comparable;
   readonly node: OriginNode;
 }
 
-const isWhole = (response: RpcResponse): response is Whole =>
+const isComparable = (response: RpcResponse): response is Comparable =>
   response.body instanceof Uint8Array && response.verified !== false;
 
 const withinSecondMs = (context: Context): Context =>
@@ -69,7 +69,7 @@ const hasBlockHash = (param: unknown): boolean => typeof param === "object" && p
 const isOfBlock = ({ block, params }: RpcRequest): boolean => block !== undefined || params.some(hasBlockHash);
 
 /** Whether two responses mean the same. Of receipts, fields outside the protocol may differ. */
-const isSame = ({ method }: RpcRequest, one: Whole, other: Whole): boolean =>
+const isSame = ({ method }: RpcRequest, one: Comparable, other: Comparable): boolean =>
   method === RECEIPT ? isSameReceipt(one.body, other.body) : isSameResult(method, one.body, other.body);
 
 class SecondOrigin implements RpcSource {
@@ -123,7 +123,7 @@ class SecondOrigin implements RpcSource {
     }
   }
 
-  #comparisonFor(read: Read): Comparison<RpcRequest, Whole> {
+  #comparisonFor(read: Read): Comparison<RpcRequest, Comparable> {
     const { disagreements } = this.#options;
     return {
       ask: async (_, excludedOrigins) => this.#wordsOf(await this.#askOther(read, excludedOrigins)),
@@ -136,7 +136,7 @@ class SecondOrigin implements RpcSource {
     };
   }
 
-  #wordsOf(outcome: RpcResponse | NodeError | undefined): Words<Whole> | undefined {
+  #wordsOf(outcome: RpcResponse | NodeError | undefined): Words<Comparable> | undefined {
     if (outcome instanceof NodeError) {
       const node = this.#nodeOf(outcome.node);
       return node && { node, outcomes: [outcome] };
@@ -146,8 +146,8 @@ class SecondOrigin implements RpcSource {
   }
 
   /**
-   * Asks another origin for a cached value whose life is over. If it states another one, a third origin decides, or else the
-   * preferred one of the two. But a value stays that the other origin does not have: its node may have pruned it.
+   * Asks another origin for an expired value of the cache. If it states another one, a third origin decides, or else the
+   * preferred one of the two. A value that the other origin lacks is kept: its node may have pruned it.
    */
   async #renew(read: Read, earlier: EarlierValue): Promise<RpcResponse> {
     const { request, context } = read;
@@ -379,7 +379,7 @@ class SecondOrigin implements RpcSource {
   /** Returns undefined for what is no statement: an error, a stream, or a response of another branch. */
   #statementOf(outcome: RpcResponse | NodeError | undefined): Statement | undefined {
     const node = this.#nodeOf(outcome?.node);
-    return outcome === undefined || outcome instanceof NodeError || node === undefined || !isWhole(outcome)
+    return outcome === undefined || outcome instanceof NodeError || node === undefined || !isComparable(outcome)
       ? undefined
       : { response: outcome, node };
   }
@@ -387,7 +387,7 @@ class SecondOrigin implements RpcSource {
 
 /**
  * Wraps a source so that nodes of several origins are compared. No receipt and no `null` by transaction hash is the word of one of them.
- * A cached value whose life is over is confirmed, and with `agree` 2 each value of the state and result of a call.
+ * An expired value of the cache is confirmed, and with `agree` 2 each value of the state and result of a call.
  * `isAgreed` of the response tells the cache the outcome.
  */
 export const secondOrigin = (source: RpcSource, options: SecondOriginOptions): RpcSource =>

@@ -6,7 +6,7 @@ import type { View } from "../core/view.ts";
 import { SharedTask } from "../limits/sharedTask.ts";
 
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
-const isShared = (rpcRequest: RpcRequest, context: Context): boolean =>
+const isCoalesced = (rpcRequest: RpcRequest, context: Context): boolean =>
   !rpcRequest.write && RETENTION[rpcRequest.retention].isCoalesced && !context.bypassCache;
 
 /**
@@ -29,7 +29,7 @@ const keyOf = (
 export const coalesced = (source: NodeSource): NodeSource => {
   const inFlight = new Map<string, SharedTask<RpcResponse>>();
 
-  const follow = async (
+  const join = async (
     shared: SharedTask<RpcResponse>,
     rpcRequest: RpcRequest,
     context: Context,
@@ -47,7 +47,7 @@ export const coalesced = (source: NodeSource): NodeSource => {
   };
 
   const request = (rpcRequest: RpcRequest, context: Context): Promise<RpcResponse> => {
-    if (!isShared(rpcRequest, context)) {
+    if (!isCoalesced(rpcRequest, context)) {
       return source.request(rpcRequest, context);
     }
     if (isAborted(context)) {
@@ -56,7 +56,7 @@ export const coalesced = (source: NodeSource): NodeSource => {
     const key = keyOf(rpcRequest, context.view);
     const shared = inFlight.get(key);
     if (shared !== undefined) {
-      return follow(shared, rpcRequest, context);
+      return join(shared, rpcRequest, context);
     }
     const own = new SharedTask<RpcResponse>(context, key, inFlight);
     return own.start(source.request(rpcRequest, context.with({ ending: own.ending })));
