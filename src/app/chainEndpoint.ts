@@ -83,7 +83,7 @@ const createChainDispatch = (parts: ChainParts, { lookup, forward }: Handlers): 
   };
 };
 
-/** Throws RpcError (400) for a header that no answer could obey. */
+/** Throws RpcError (400) for a header that no response can satisfy. */
 const refuseFault = ({ fault }: AskedByHeaders): void => {
   if (fault !== undefined) {
     throw fault;
@@ -157,12 +157,16 @@ export const createChainEndpoint = (
     }
     const known = views.untilKnown(request);
     return known === undefined
-      ? inNewView(body, request, hasWaited)
-      : known.then(() => inNewView(body, request, hasWaited));
+      ? answerWhenNewEnough(body, request, hasWaited)
+      : known.then(() => answerWhenNewEnough(body, request, hasWaited));
   };
 
-  /** While a request waits for a view, the chain may have become idle, and the view may be replaced. */
-  const inNewView = (body: Uint8Array, request: InboundRequest, hasWaited: boolean): Awaitable<EndpointResponse> => {
+  /** Waits for the view that the client asks for. Meanwhile the chain may have become idle, so it begins again. */
+  const answerWhenNewEnough = (
+    body: Uint8Array,
+    request: InboundRequest,
+    hasWaited: boolean,
+  ): Awaitable<EndpointResponse> => {
     const tooOld = views.untilNewEnough(request, hasWaited);
     return tooOld instanceof Promise
       ? tooOld.then((error) => (error === undefined ? begin(body, request, true) : answer(body, request, error)))

@@ -90,7 +90,7 @@ export interface AskedByHeaders {
   readonly minView?: string | undefined;
   /** The response says what the request cost. */
   readonly wantsUnits?: boolean | undefined;
-  /** The error of a header that no answer could obey. */
+  /** The error of a header that no response can satisfy. */
   readonly fault?: RpcError | undefined;
 }
 

@@ -119,11 +119,11 @@ export type RetentionClass = keyof typeof RULES;
 /** The one rule of each retention class. Nothing else that answers distinguishes the classes. */
 export const RETENTION: Readonly<Record<RetentionClass, RetentionRule>> = RULES;
 
-/** The life of a value that one origin stated, if there are others. */
+/** How long a value of one origin is served, if there are others. */
 export const STATED_MS = 600_000;
 
-/** How the word of a value that no hash proves came about. */
-export interface StatedWord {
+/** What is known about a value that no hash proves. */
+export interface StatedFacts {
   /** Whether nodes of two origins have stated it. */
   readonly isAgreed: boolean;
   /** Whether the chain has nodes of another origin. */
@@ -133,5 +133,5 @@ export interface StatedWord {
 }
 
 /** How long a value is served that no hash proves, in milliseconds. Its class may end it earlier. */
-export const statedMs = ({ isAgreed, hasOthers, needsSecond }: StatedWord): number =>
+export const statedMs = ({ isAgreed, hasOthers, needsSecond }: StatedFacts): number =>
   isAgreed || !hasOthers ? Number.POSITIVE_INFINITY : needsSecond ? 0 : STATED_MS;

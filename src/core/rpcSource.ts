@@ -33,7 +33,7 @@ export interface RpcRequest extends Call {
   readonly excludedOrigins?: readonly string[];
   /** Nobody has sent it before, as far as is remembered. Most such calls come once, so that memory keeps no response of them. */
   readonly isFirst?: boolean;
-  /** What the cache has. Its life is over, so that another origin must state the same. */
+  /** The expired entry of the cache. Another origin must confirm it. */
   readonly earlier?: EarlierValue;
 }
 

@@ -59,7 +59,7 @@ export const unreadError = (reason: UnreadReason, maxBytes: number): RpcError =>
         400,
       );
 
-/** Counts a body that is not read to its end, unless it is for lack of memory here. */
+/** Counts a body that is not read to its end, unless forebay has no memory for it. */
 export const chargeUnread = ({ caller }: PostRequest, reason: UnreadReason): void => {
   if (reason !== "overBudget") {
     caller.charge?.(1, "invalid");

@@ -79,7 +79,7 @@ export interface MethodChain {
   readonly sendsToAll: boolean;
   /** Raises `nonce` above the sender's consecutive transactions that a node accepted through any replica. */
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
-  /** Called with each new view. */
+  /** Calls the listener with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** Records that a node accepted this raw transaction. Resolves when other replicas can read it, with undefined if it is not hex data. */
   recordSubmitted(raw: string): Promise<SubmittedTransaction | undefined>;

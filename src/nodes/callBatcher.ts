@@ -95,7 +95,7 @@ export class CallBatcher implements ExchangeOwner {
     this.#endWaiting(({ scope }) => scope.isMovable === true, error);
   }
 
-  /** Sends these calls of forebay's own in as few HTTP requests as the node allows. They wait for no place. */
+  /** Sends these calls of forebay's own in as few HTTP requests as the node allows. They are sent even while the node is full. */
   sendTogether(calls: readonly SentCall[]): void {
     for (const chunk of this.#chunks(calls)) {
       if (this.#delayMs > 0) {

@@ -75,7 +75,7 @@ export class RecentQuantile {
 }
 
 export interface HedgeOptions {
-  /** The least wait for the first node. If its 95th percentile for the method is longer, that is the wait. */
+  /** The shortest wait for the first node. The wait is its 95th percentile for the method, if that is longer. */
   readonly afterMs: number;
   /** Share of all reads that may be sent twice. */
   readonly maxShare: number;
@@ -87,7 +87,7 @@ interface HedgedNode extends Pick<UpstreamNode, "request" | "available"> {
 }
 
 const QUANTILE = 0.95;
-/** Limit of the hedges that a time without slow reads saves up. */
+/** Limit of the hedges that are saved while reads are fast. */
 const MAX_SAVED_HEDGES = 100;
 
 const hasContent = ({ body }: RpcResponse): boolean => !(body instanceof Uint8Array && isEmpty(body));
@@ -208,8 +208,8 @@ export interface ReadNodes<Each extends HedgedNode = UpstreamNode> {
 }
 
 /**
- * Sends slow reads to another node too. A hedge is early, and only for a small share of all reads. A read is late when half of its
- * time is over. Then the next node gets it in any case. The one after it gets it when half of the rest is over.
+ * Sends slow reads to another node too. A hedge is sent early, for a small share of all reads. A read is late after half of its
+ * time. Then the next node gets it in any case, and the one after that after half of the remaining time.
  */
 export class Hedge {
   readonly #chain: string;

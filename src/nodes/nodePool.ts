@@ -121,7 +121,7 @@ export class NodePool implements NodeSource {
     }
   }
 
-  /** Returns what `orElse` returns if the response is not usable, or the error one after which another node is tried. */
+  /** Sends a read to the chosen node. If its outcome does not end the read, returns what `orElse` returns. */
   #attempt<Else>(read: PoolRead, choice: NodeChoice, orElse: () => Else | Promise<Else>): Promise<RpcResponse | Else> {
     return this.#send(read, choice).then(
       (response) => (read.accept(choice, response) ? response : orElse()),
@@ -213,7 +213,7 @@ class PoolRead {
   #lastError: NodeError | undefined;
   /** Each node that was tried says that it has pruned the data. */
   #isPruned = true;
-  /** The errors that count against their nodes only if another one answers: a client's text may stand in them. */
+  /** The errors that count against their nodes only if another one answers: they may quote the client. */
   #doubtful: { readonly node: UpstreamNode; readonly error: NodeError }[] | undefined;
   #lastCause: RetryCause = "unavailable";
   /** The first response that is not usable: it is returned if no node has a better one. */
@@ -326,7 +326,7 @@ class PoolRead {
 
   /** Returns the best response so far, or throws the last error. */
   finish(): RpcResponse {
-    // A node that cannot say it now, because of its branch, may show what the first one did not.
+    // The last error is not its node's fault, for example its branch: a retry may return the missing part.
     const isOpen = this.#fallback?.isPartial === true && this.#lastError && !isNodeFault(this.#lastError.kind);
     if (this.#fallback && !isOpen) {
       return this.#fallback;

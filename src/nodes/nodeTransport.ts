@@ -39,8 +39,6 @@ export interface CallOptions {
   readonly isShared?: boolean;
 }
 
-/** Most providers allow this number of calls. */
-
 /** The methods that follow a node's heads and check its chain. A node gets them whatever its configuration. */
 const HEAD_METHODS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
 
@@ -213,7 +211,7 @@ export class NodeTransport {
     return promise;
   }
 
-  /** Sends a read of forebay's own, in whose error no word of a client can stand. A long pause of the node is not waited for. */
+  /** Sends a read of forebay's own: its error cannot quote a client. It is not sent during a long pause of the node. */
   async sendOwnCall(): Promise<OwnCallOutcome> {
     const { pauseMs } = this.#parts.state;
     if (pauseMs > OWN_CALL_MS) {

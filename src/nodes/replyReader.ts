@@ -94,8 +94,8 @@ export class ReplyReader {
     if ("error" in response) {
       return this.#errors.ofErrorObject(response.error, http, isQuoting);
     }
-    const isGood = http.status >= 200 && http.status < 300;
-    return this.#verifies && !isGood ? this.#errors.unverified("status") : response.result;
+    const isSuccess = http.status >= 200 && http.status < 300;
+    return this.#verifies && !isSuccess ? this.#errors.unverified("status") : response.result;
   }
 
   /** A single response to a batch is an error of all its calls, whatever its id. */

@@ -24,7 +24,7 @@ export interface NodeOptions extends TransportOptions {
   readonly verifier?: Verifier;
 }
 
-/** After three errors in a row, blocks are read one at a time, and ever more seldom. */
+/** After three errors in a row, blocks are read one at a time, at growing intervals. */
 export const LINK_READS = { failures: 3, openMs: 1_000, maxOpenMs: 8_000 };
 
 /** One configured node: one URL, which may be a load balancer with several machines. It is reached over HTTP. */
@@ -188,10 +188,11 @@ export class UpstreamNode implements Node {
   request(request: RpcRequest, context: Context): Promise<RpcResponse> {
     const { method } = request;
     const startMs = performance.now();
-    const isTrial = this.state.ask(method);
-    if (isTrial instanceof NodeError) {
-      return Promise.reject(isTrial);
+    const claimed = this.state.ask(method);
+    if (claimed instanceof NodeError) {
+      return Promise.reject(claimed);
     }
+    const isTrial = claimed;
     return this.#requests.request(request, context).then(
       (response) => {
         if (!this.identity.isIdentified) {

@@ -35,6 +35,7 @@ const MAX_WRONG_FIRSTS = 2;
 export class FeedIntake {
   readonly #options: FeedIntakeOptions;
   #sequence = emptySequence;
+  /** When a message last extended the pending blocks. Its execution ends later. */
   #appliedAtMs: number | undefined;
   /** The time of the head above which the feed has nothing. Undefined if it has something. */
   #emptyAtMs: number | undefined;

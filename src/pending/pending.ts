@@ -91,6 +91,7 @@ export class Pending {
     await this.#options.executor.close();
   }
 
+  /** The view shows the message once its execution ends: see #onExecuted. */
   #onMessage(message: FeedMessage): void {
     const { intake, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();

@@ -21,7 +21,7 @@ interface ListNode {
   send(call: Call, scope: Pick<Context, "signal" | "deadlineMs">): Promise<Uint8Array>;
 }
 
-/** The bytes of transactions and receipts of unknown types, and what their roots have shown. */
+/** Reads transactions and receipts of unknown types as bytes, and remembers the types whose encoding a root has shown. */
 export class UnknownTypes {
   /** Types whose receipts have the usual encoding. */
   readonly #standard = new Set<number>();

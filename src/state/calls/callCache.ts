@@ -57,8 +57,8 @@ const FIRST: AskOptions = { isFirst: true };
 const ANSWERED_HERE: CacheStatus = Object.freeze({ hit: "local" });
 
 /**
- * What a client that requires a proof gets of a call that was refused one shortly before. No node is asked for what the client
- * would not get.
+ * The response to a client that requires a proof, if the call could not be proven shortly before. No node is asked: the client would
+ * not get its answer.
  */
 const UNPROVEN: RpcResponse = Object.freeze({
   body: Buffer.from("null"),
@@ -112,6 +112,7 @@ export class CallCache {
     if (entry !== undefined && answer !== undefined) {
       return this.#answerOrAsk(entry, answer, call, ask);
     }
+    // An answer that is not valid has ended by a write, unless all values were dropped since.
     const hasEnded = entry?.answer?.generation === follower.generation;
     return hasEnded ? this.#waitOrRerun(call, entry, ask) : this.#ask(call, entry, ask);
   }
@@ -200,7 +201,7 @@ export class CallCache {
     return running === undefined ? this.#ask(call, entry, ask) : this.#rerun(call, running, ask);
   }
 
-  /** Returns undefined at once if the call cannot be executed here. */
+  /** Begins the execution of a call whose answer has ended. Returns undefined at once if it cannot be executed here. */
   #begin(call: BlockCall, entry: CallEntry, ended: CallResult): Promise<CallResult | undefined> | undefined {
     const { table, runner } = this.#options;
     const answer = runner.rerun(call, ended)?.then((found) => {
@@ -216,6 +217,7 @@ export class CallCache {
     return answer;
   }
 
+  /** Waits for the execution, and answers with its result. Without one in time, asks a node. */
   async #rerun(call: CacheableCall, running: Promise<CallResult | undefined>, ask: AskCall): Promise<RpcResponse> {
     const { table, waitMs } = this.#options;
     const found = (await resultWithin(running, waitMs))?.result;

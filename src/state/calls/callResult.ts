@@ -5,10 +5,11 @@ import type { Address } from "../../ethereum/hex.ts";
 import { accountKey, accountKeys, type StateKey, slotKey, ZERO_VALUE } from "../stateKey.ts";
 import type { ValueStore } from "../store/valueStore.ts";
 
-/** The bytes that a node returned, with all that they depend on. */
+/** The answer to a call, with all that it depends on. */
 export interface CallResult {
+  /** The bytes of a node, or of an execution here. */
   readonly body: Uint8Array;
-  /** The block after whose state the node answered. */
+  /** The block after whose state the call ran, or a later one to which the answer was moved. */
   readonly block: BlockId;
   readonly reads: CallReads;
   readonly header: ResultHeader;
