@@ -53,8 +53,11 @@ export class HeadReconciliation {
       this.executedBlocks.record(head, []);
       return;
     }
-    const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
-    this.executedBlocks.record(head, sealBlocks(pending, head, passed, this.#options));
+    const { name, passed } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
+    const executed = sealBlocks(pending, head, passed, this.#options);
+    this.executedBlocks.record(head, executed);
+    // The head's state is that of the executions only if each block up to it equals its own.
+    const isExecuted = name !== "reorganised" && BigInt(executed.length) === head.latest.number - pending.base.number;
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }

@@ -28,8 +28,6 @@ export type Reconciliation =
 export interface Reconciled {
   readonly name: Reconciliation;
   readonly passed: readonly Passed[];
-  /** Whether the execution has or will have the head's state: no block differs or is missing, and each was or is being executed. */
-  readonly isExecuted: boolean;
 }
 
 export interface ReconcileOptions {
@@ -97,12 +95,7 @@ export const reconcile = (chain: PendingChain, change: HeadChange, options: Reco
   const isOrphaned =
     from.some(({ hash }) => hash === chain.base.hash) ||
     (above !== undefined && !isChildOf(above, latest.number, latest.hash));
-  const isExecuted =
-    !isOrphaned &&
-    passed.length > 0 &&
-    BigInt(passed.length) === latest.number - chain.base.number &&
-    passed.every(({ block, differences }) => differences.length === 0 && isWhollyExecuted(block));
-  return { name: nameOf(chain, isOrphaned, above), passed, isExecuted };
+  return { name: nameOf(chain, isOrphaned, above), passed };
 };
 
 const isChildOf = (block: PendingBlockState, number: bigint, hash: Hash): boolean =>

@@ -15,6 +15,7 @@ import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
 import { createDevnetPending } from "./devnetPending.ts";
 import { createRig } from "./pendingRig.ts";
+import { environmentFields } from "./sealBlock.ts";
 
 const SIGNAL = new AbortController().signal;
 const RING_SLOTS = 8_191n;
@@ -131,12 +132,7 @@ const header = (number: bigint, change: HeaderFields = {}): HeaderFields => ({
   transactionsRoot: orderedTrieRoot(raws.map(parseData)),
   receiptsRoot: ROOT,
   gasUsed: "0xa410",
-  gasLimit: "0x1c9c380",
-  timestamp: `0x${(1_700_000_000n + number * 2n).toString(16)}`,
-  baseFeePerGas: "0x7",
-  miner: "0x4200000000000000000000000000000000000011",
-  mixHash: hashOf(7),
-  parentBeaconBlockRoot: hashOf(0),
+  ...environmentFields(number),
   ...change,
 });
 
@@ -164,7 +160,7 @@ test("a null beacon root is an absent one", async (t) => {
   assert.equal(typeof (await read()), "object");
 });
 
-test("a block that differs from its execution has no write set", async (t) => {
+test("a block that differs from its execution has no write set, and nothing is executed on its state", async (t) => {
   const changes: Record<string, HeaderFields> = {
     transactions: { transactionsRoot: orderedTrieRoot([...raws, raw(3)].map(parseData)) },
     gas: { gasUsed: "0xa411" },
@@ -182,6 +178,7 @@ test("a block that differs from its execution has no write set", async (t) => {
       await rig.send(...messages(101n));
       rig.heads.move({ number: 101n, header: header(101n, change) });
       assert.equal(await read(), "incomplete");
+      assert.equal(rig.fake.rebased.at(-1)?.through, undefined, "no value of the execution stays");
     });
   }
 });

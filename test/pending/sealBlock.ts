@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import type { HeaderFields } from "../../src/core/heads.ts";
 import { parseData } from "../../src/ethereum/hex.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
-import { flashblock, raw } from "../support/builders/flashblocks.ts";
+import { flashblock, hashOf, raw } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
 import { createRig, type RigOptions } from "./pendingRig.ts";
 
@@ -44,6 +45,16 @@ export const sealBlock = async (rig: Rig, number: bigint): Promise<void> => {
   assertNotOlder(rig);
 };
 
+/** The fields of a header that say in which environment the block's messages were executed. */
+export const environmentFields = (number: bigint): HeaderFields => ({
+  gasLimit: "0x1c9c380",
+  timestamp: `0x${(1_700_000_000n + number * 2n).toString(16)}`,
+  baseFeePerGas: "0x7",
+  miner: "0x4200000000000000000000000000000000000011",
+  mixHash: hashOf(7),
+  parentBeaconBlockRoot: hashOf(0),
+});
+
 /** Creates the head whose block these messages build. */
 export const sealed = (messages: readonly FeedMessage[], number = 101n) => {
   const newest = messages.at(-1);
@@ -55,6 +66,7 @@ export const sealed = (messages: readonly FeedMessage[], number = 101n) => {
     number,
     logsBloom: parseData(newest.commitments.logsBloom),
     header: {
+      ...environmentFields(number),
       transactionsRoot: rootOf(raws),
       gasUsed: `0x${newest.commitments.gasUsed.toString(16)}`,
       receiptsRoot: newest.commitments.receiptsRoot,
