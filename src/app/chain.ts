@@ -170,6 +170,7 @@ export class Chain {
 
   /** Resolves when the chain is known. Rejects if a node serves another chain, or at an abort. */
   async untilReady(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     const { promise, reject } = Promise.withResolvers<never>();
     const onAbort = (): void => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });

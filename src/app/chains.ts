@@ -20,7 +20,8 @@ export class Chains {
   readonly #loggedShadowed = new WeakSet<Chain>();
   #active: readonly Chain[] = [];
   #routes: ReadonlyMap<string, Endpoint> = new Map();
-  #isClosed = false;
+  readonly #closing = new AbortController();
+  #replacing: Promise<void> | undefined;
 
   /** The requests of a replaced chain have `drainTimeoutMs` to end. `onRoutes` is called with the routes after each change. */
   constructor(
@@ -58,7 +59,12 @@ export class Chains {
    * Requests in flight end on the old chain.
    * Rejects with ConfigError, and changes nothing, if a new chain does not start, or at an abort before that.
    */
-  async replace(configs: readonly ChainConfig[], signal: AbortSignal): Promise<void> {
+  replace(configs: readonly ChainConfig[], signal: AbortSignal): Promise<void> {
+    this.#replacing = this.#replace(configs, AbortSignal.any([signal, this.#closing.signal]));
+    return this.#replacing;
+  }
+
+  async #replace(configs: readonly ChainConfig[], signal: AbortSignal): Promise<void> {
     const before = this.#active;
     const predecessorOf = ({ name }: Pick<ChainConfig, "name">) => before.find((chain) => chain.name === name);
     const next = configs.map(
@@ -80,7 +86,7 @@ export class Chains {
     }
     // From here on, the predecessors follow no state any more.
     await Promise.all(started.map((chain) => chain.start()));
-    if (this.#isClosed) {
+    if (this.#closing.signal.aborted) {
       return this.#discard(started);
     }
     this.#active = next;
@@ -98,8 +104,10 @@ export class Chains {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort(new Error("forebay is closed"));
     await Promise.all(this.#active.map((chain) => chain.end()));
+    // Its caller gets the error. Chains that have begun are ended with it, and save what they took over.
+    await this.#replacing?.catch(() => undefined);
     await Promise.all(this.#retiring);
   }
 

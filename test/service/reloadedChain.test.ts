@@ -70,3 +70,14 @@ test("after a reload that is applied, a node that is gone has no series", async 
   await service.reload({}, { nodes: [own] });
   await until(async () => !(await names()), "its series are gone after the last request");
 });
+
+test("a reload that waits for a node ends when forebay closes, and none begins after it", async (t) => {
+  const node = await createFakeNode();
+  t.after(() => node.close());
+  const service = await createService({ nodes: [{ url: node.url }] });
+  const toDeadNode = () => service.reload({}, { nodes: [{ url: "http://127.0.0.1:1" }] });
+  const reload = assert.rejects(toDeadNode(), /forebay is closed/);
+  await service.close();
+  await reload;
+  await assert.rejects(toDeadNode(), /forebay is closed/);
+});
