@@ -204,8 +204,13 @@ const readTopics = (log: ScannedLog, count: number): readonly unknown[] => {
     return compact;
   }
   const end = log.text.indexOf("]", log.topics);
-  const topics: unknown = JSON.parse(log.text.toString("latin1", log.topics, end + 1));
-  return Array.isArray(topics) ? topics : [];
+  try {
+    const topics: unknown = JSON.parse(log.text.toString("latin1", log.topics, end + 1));
+    return Array.isArray(topics) ? topics : [];
+  } catch {
+    // A node may return another value than a list of texts.
+    return [];
+  }
 };
 
 const includesValue = (wanted: ReadonlySet<string>, value: unknown): boolean =>
