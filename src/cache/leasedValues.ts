@@ -7,6 +7,9 @@ import { decodeValue, encodeValue } from "./redisValue.ts";
 const LEASE = "lease:";
 const TAKEN = "taken";
 
+/** A take without a reply is released after this time: a connection was lost with it, and Redis must work again. */
+const LOST_TAKE_MS = 3_000;
+
 const TAKE = `local value = redis.call('GET', KEYS[1])
 if value then
   return value
@@ -53,8 +56,8 @@ export class LeasedValues {
     try {
       reply = await this.#run(TAKE, key, [lease.token, leaseMs]);
     } catch (error) {
-      // The script may have run.
-      void lease.release();
+      // The script may have run, or runs when a Redis that hangs works again.
+      setTimeout(() => void lease.release(), LOST_TAKE_MS).unref();
       throw error;
     }
     if (reply === TAKEN) {

@@ -105,3 +105,19 @@ test("while Redis is down, paid requests are answered with 503, and nothing is c
   await until(async () => (await post(url, chainId, headers)).status === 200, "the payment is accepted");
   assert.equal((await token.balanceOf(PAY_TO)) - balance, 1_000n);
 });
+
+test("a payment that Redis did not answer in time can be sent again when Redis works", async (t) => {
+  const { url } = await start(t);
+  await payer.send(url, chainId);
+  const headers = await payer.payFor(url, chainId);
+  const reserved = (await redis.admin.keys("forebay:payment*")).length;
+  redis.signal("SIGSTOP");
+  const answer = await post(url, chainId, headers).finally(() => redis.signal("SIGCONT"));
+  assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "5"]);
+  assert.match(answer.body.error?.message ?? "", /the store of payments does not answer, and nothing was charged$/);
+  const isReserved = async () => (await redis.admin.keys("forebay:payment*")).length > reserved;
+  await until(isReserved, "Redis has run the script that was sent before it hung");
+  const balance = await token.balanceOf(PAY_TO);
+  await until(async () => (await post(url, chainId, headers)).status === 200, "the payment is accepted");
+  assert.equal((await token.balanceOf(PAY_TO)) - balance, 1_000n);
+});
