@@ -6,8 +6,8 @@ import {
   agreeOn,
   type Comparison,
   hasSeveralOrigins,
+  type NodeOutcomes,
   SECOND_MS,
-  type Words,
 } from "./agreement.ts";
 import type { Disagreements } from "./disagreements.ts";
 import { isSameResult } from "./sameResult.ts";
@@ -35,10 +35,10 @@ const encoder = new TextEncoder();
 const bytesOf = ({ method }: Call, value: unknown): Uint8Array =>
   encoder.encode(JSON.stringify(method === BLOCK_METHOD ? (Object(value).hash ?? null) : value));
 
-const wordsOf = (
+const outcomesOf = (
   nodes: readonly AgreeingNode[],
   { outcomes, node: name }: StateOutcomes,
-): Words<unknown> | undefined => {
+): NodeOutcomes<unknown> | undefined => {
   const node = nodes.find((each) => each.name === name);
   return node && { node, outcomes };
 };
@@ -63,18 +63,18 @@ export const createAgreedFetch = <Node extends AgreeingNode>(options: AgreedFetc
       if (!others.some(({ available }) => available)) {
         return undefined;
       }
-      const words = await fetchFrom(
+      const second = await fetchFrom(
         others,
         SECOND_MS,
       )(calls).then(
-        (batch) => wordsOf(nodes, batch),
+        (batch) => outcomesOf(nodes, batch),
         () => undefined,
       );
       const endedMs = performance.now();
-      if (endedMs - begunMs > SECOND_MS / 2 && words?.outcomes.every((outcome) => outcome instanceof Error)) {
-        lateUntilMs.set(words.node, endedMs + LATE_MS);
+      if (endedMs - begunMs > SECOND_MS / 2 && second?.outcomes.every((outcome) => outcome instanceof Error)) {
+        lateUntilMs.set(second.node, endedMs + LATE_MS);
       }
-      return words;
+      return second;
     },
     isCompared: ({ method }) => method !== PREDICTION,
     isSame: (call, one, other) => isSameResult(call.method, bytesOf(call, one), bytesOf(call, other)),
@@ -84,7 +84,7 @@ export const createAgreedFetch = <Node extends AgreeingNode>(options: AgreedFetc
   };
   return async (calls) => {
     const batch = await fetch(calls);
-    const first = wordsOf(nodes, batch);
+    const first = outcomesOf(nodes, batch);
     if (first === undefined) {
       return { ...batch, isAgreed: false };
     }

@@ -26,23 +26,23 @@ const isSameError = ({ data: one }: NodeError, { data: other }: NodeError): bool
   one === undefined || other === undefined || JSON.stringify(one).toLowerCase() === JSON.stringify(other).toLowerCase();
 
 /** What one node returned for reads, in their order: results and errors. */
-export interface Words<Result> {
+export interface NodeOutcomes<Result> {
   readonly node: AgreeingNode;
   readonly outcomes: readonly (Result | Error)[];
 }
 
-/** What origins say of one read. */
+/** The outcome of one read, and whether two origins agree on it. */
 export interface AgreedOutcome<Result> {
   readonly outcome: Result | Error;
   readonly node: AgreeingNode;
-  /** Whether two origins have stated it. False: it is the word of one origin, or an error because no two agree. */
+  /** Whether two origins have stated it. False: one origin alone has, or it is an error because no two agree. */
   readonly isAgreed: boolean;
 }
 
 /** How reads are sent to other origins, and their results compared. */
 export interface Comparison<Read extends Call, Result> {
   /** Asks a node of none of the origins. Resolves with undefined if none responds in time. */
-  ask(reads: readonly Read[], excludedOrigins: readonly string[]): Promise<Words<Result> | undefined>;
+  ask(reads: readonly Read[], excludedOrigins: readonly string[]): Promise<NodeOutcomes<Result> | undefined>;
   /** Whether a second origin must state the outcome of the read. */
   isCompared(read: Read): boolean;
   isSame(read: Read, one: Result, other: Result): boolean;
@@ -76,12 +76,12 @@ const isSameOutcome = <Read extends Call, Result>(
 };
 
 /**
- * Compares what one node returned with the word of another origin, and asks a third one for what differs. Two of three decide; if no
- * two agree, the outcome is an error. Without a second origin in time, it is the word of one.
+ * Compares what one node returned with another origin, and asks a third one for what differs. Two of three decide; if no
+ * two agree, the outcome is an error. Without a second origin in time, it is that of the first.
  */
 export const agreeOn = async <Read extends Call, Result>(
   reads: readonly Read[],
-  first: Words<Result>,
+  first: NodeOutcomes<Result>,
   comparison: Comparison<Read, Result>,
 ): Promise<readonly AgreedOutcome<Result>[]> => {
   const { node } = first;
@@ -109,7 +109,7 @@ export const agreeOn = async <Read extends Call, Result>(
   return agreed;
 };
 
-/** Decides about what two nodes state differently by the word of a third origin. Returns the outcomes by the place of the read. */
+/** Asks a third origin for what two nodes state differently. Returns the outcomes by the place of the read. */
 const decide = async <Read extends Call, Result>(
   contested: readonly Compared<Read, Result>[],
   [first, second]: readonly [AgreeingNode, AgreeingNode],

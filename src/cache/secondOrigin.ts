@@ -9,7 +9,14 @@ import type { Awaitable } from "../jsonrpc/call.ts";
 import type { VerifiedNode } from "../verification/checker.ts";
 import { findReceipt, isSameReceipt } from "../verification/singleReceipt.ts";
 import type { Verifier } from "../verification/verifier.ts";
-import { type AgreeingNode, agreeOn, type Comparison, hasSeveralOrigins, SECOND_MS, type Words } from "./agreement.ts";
+import {
+  type AgreeingNode,
+  agreeOn,
+  type Comparison,
+  hasSeveralOrigins,
+  type NodeOutcomes,
+  SECOND_MS,
+} from "./agreement.ts";
 import type { Disagreements } from "./disagreements.ts";
 import type { NegativeCache } from "./negativeCache.ts";
 import { isSameResult, needsAgreement, variesByNode } from "./sameResult.ts";
@@ -103,8 +110,8 @@ class SecondOrigin implements RpcSource {
   /** Reads a value of the state, or the result of a call, from two origins. */
   async #agree(read: Read): Promise<RpcResponse> {
     const outcome = await this.#sendFirst(read);
-    const words = this.#wordsOf(outcome);
-    const [agreed] = words === undefined ? [] : await agreeOn([read.request], words, this.#comparisonFor(read));
+    const first = this.#outcomesOf(outcome);
+    const [agreed] = first === undefined ? [] : await agreeOn([read.request], first, this.#comparisonFor(read));
     const response = agreed?.outcome ?? outcome;
     if (response instanceof Error) {
       throw response;
@@ -126,7 +133,7 @@ class SecondOrigin implements RpcSource {
   #comparisonFor(read: Read): Comparison<RpcRequest, Comparable> {
     const { disagreements } = this.#options;
     return {
-      ask: async (_, excludedOrigins) => this.#wordsOf(await this.#askOther(read, excludedOrigins)),
+      ask: async (_, excludedOrigins) => this.#outcomesOf(await this.#askOther(read, excludedOrigins)),
       isCompared: () => true,
       isSame,
       textOf: ({ body }) => asText(body),
@@ -136,7 +143,7 @@ class SecondOrigin implements RpcSource {
     };
   }
 
-  #wordsOf(outcome: RpcResponse | NodeError | undefined): Words<Comparable> | undefined {
+  #outcomesOf(outcome: RpcResponse | NodeError | undefined): NodeOutcomes<Comparable> | undefined {
     if (outcome instanceof NodeError) {
       const node = this.#nodeOf(outcome.node);
       return node && { node, outcomes: [outcome] };
@@ -386,7 +393,7 @@ class SecondOrigin implements RpcSource {
 }
 
 /**
- * Wraps a source so that nodes of several origins are compared. No receipt and no `null` by transaction hash is the word of one of them.
+ * Wraps a source so that nodes of several origins are compared. A second source confirms a receipt, and a `null` by transaction hash.
  * An expired value of the cache is confirmed, and with `agree` 2 each value of the state and result of a call.
  * `isAgreed` of the response tells the cache the outcome.
  */

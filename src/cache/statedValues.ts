@@ -28,7 +28,7 @@ const MAX_BLOCKS = 10_000;
 
 const isAvailable = ({ available }: StatingNode): boolean => available !== false;
 
-/** Tells whose word the cached values of one chain are that no hash proves, and whether they are served. */
+/** Tells which node stated a cached value that no hash proves, and whether it is served. */
 export class StatedValues {
   readonly #options: StatedValuesOptions;
   /** By the name of the node. */

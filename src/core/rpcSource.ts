@@ -64,7 +64,7 @@ export interface RpcResponse extends Reply {
   /** The request was sent by hash, or the response contains the hash of the requested block. It may be cached as `recent`. */
   readonly verified?: boolean;
   /**
-   * Whether a second origin has stated the same. False: it is the word of one node, although two are required. Undefined: none is
+   * Whether a second origin has stated the same. False: one node alone has, although two are required. Undefined: none is
    * required, or a hash verifies the response.
    */
   readonly isAgreed?: boolean | undefined;

@@ -88,7 +88,7 @@ export class ChainRecorder {
     return end.block.number > head.block.number ? end : head;
   }
 
-  /** Whether the word of one origin decides. */
+  /** Whether one origin alone decides. */
   #isLone(ring: BlockRing): boolean {
     return this.#options.agree === 1 || this.#origins.voters(ring).length <= 1;
   }
