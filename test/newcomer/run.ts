@@ -54,6 +54,7 @@ const startStandIns = async (): Promise<readonly (readonly [string, string])[]> 
     ["http://10.0.0.5:8545", mainnet.url],
     ["http://10.0.0.6:8545", mainnet.url],
     ["ws://10.0.0.5:8546", mainnet.anvilWsUrl],
+    ["https://relay.example", mainnet.url],
     [`https://provider.example/${key("KEY")}`, mainnet.url],
     [`https://eth-mainnet.g.alchemy.com/v2/${key("KEY")}`, mainnet.url],
     [`wss://eth-mainnet.g.alchemy.com/v2/${key("KEY")}`, mainnet.anvilWsUrl],
