@@ -5,7 +5,7 @@ import { startAnvil } from "../../devnet/anvil.ts";
 import { compile } from "../builders/compile.ts";
 import { metric, rpc } from "../clients/rpc.ts";
 import { until } from "../clients/until.ts";
-import { type Lie, startLyingNode } from "../fakes/lyingNode.ts";
+import { type AskTruth, type Lie, startLyingNode } from "../fakes/lyingNode.ts";
 import { deploy } from "./deployed.ts";
 import { followAnvil } from "./followHead.ts";
 import type { Lifespan } from "./redis.ts";
@@ -29,8 +29,8 @@ export interface AnsweredCallsOptions {
   /** Codes that exist before the first block is served. */
   readonly codes?: Readonly<Record<Address, Hex>>;
   readonly state?: ServiceChain["state"];
-  /** Changes the result of a call to the node. */
-  readonly change?: (method: string, params: readonly unknown[], result: unknown) => unknown;
+  /** Changes the result of a call to the node. `truth` asks anvil. */
+  readonly change?: (method: string, params: readonly unknown[], result: unknown, truth: AskTruth) => unknown;
 }
 
 /** A service in front of anvil, which answers calls from earlier answers. */
@@ -48,9 +48,9 @@ export const startAnsweredCalls = async (
   /** The node says that it is no development node. */
   const changed: Lie = {
     name: "changed",
-    result: (result, { method, params }) => {
+    result: (result, { method, params }, truth) => {
       const given = method === "web3_clientVersion" ? "Other/v1" : result;
-      return change?.(method, params, given) ?? given;
+      return change?.(method, params, given, truth) ?? given;
     },
   };
   const front = await startLyingNode(t, anvil.url, [changed]);
