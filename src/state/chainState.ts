@@ -193,7 +193,10 @@ export class ChainState implements KnownState {
       return;
     }
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ kind }) => kind) }, "state is followed");
-    this.#follow(sources, known ?? (await this.#restore(costs, sources)));
+    const found = known ?? (await this.#restore(costs, sources));
+    if (!this.#isClosed) {
+      this.#follow(sources, found);
+    }
   }
 
   #recordWrongValue(name: string): void {

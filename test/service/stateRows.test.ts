@@ -288,6 +288,26 @@ for (const [what, readsBefore] of [
   });
 }
 
+test("a process that ends while another one has the folder does not begin to save", async (t) => {
+  const { start } = await createRig(t);
+  const begin = t.mock.method(StateRows.prototype, "begin");
+  await start();
+  await until(() => begin.mock.callCount() === 1, "the first one saves");
+  const { restore } = StateRows.prototype;
+  const called = Promise.withResolvers<{ readonly ended: Promise<void> }>();
+  t.mock.method(StateRows.prototype, "restore", function (this: StateRows, state: RestorableState) {
+    const ended = restore.call(this, state);
+    called.resolve({ ended });
+    return ended;
+  });
+  const second = await start({}, { isLocked: true });
+  const { ended } = await called.promise;
+  await second.close();
+  await ended;
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(begin.mock.callCount(), 1);
+});
+
 /** Changes a stored balance. */
 const plant = (folder: string, address: Address): void =>
   changeRows(folder, (bytes) => {
