@@ -5,6 +5,8 @@ import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
 
 export const READS = 8;
+/** Far longer than a busy machine stalls: a read ends because another node answers it, or not at all. */
+const LONG_MS = 60_000;
 
 /** Two nodes behind a service without a memory cache. */
 export const startTwoNodes = async (upstream = {}) => {
@@ -23,7 +25,7 @@ export const startTwoNodes = async (upstream = {}) => {
           { url: one.url, name: "one" },
           { url: two.url, name: "two" },
         ],
-        upstream,
+        upstream: { timeoutMs: LONG_MS, ...upstream },
         verify: "cheap",
       },
       { cache: { memoryBytes: 0 } },
@@ -46,5 +48,19 @@ export const readBalances = (url: string) =>
 export const assertAnswered = (answers: Awaited<ReturnType<typeof readBalances>>): void => {
   for (const { status, body } of answers) {
     assert.deepEqual({ status, result: body.result }, { status: 200, result: "0x1" });
+  }
+};
+
+/** Asserts that a node that does not answer these methods, by default none, costs none of 200 reads, from the start on. */
+export const assertCostsNone = async (
+  { one: { faults }, launch }: Awaited<ReturnType<typeof startTwoNodes>>,
+  methods?: readonly string[],
+): Promise<void> => {
+  faults.methods = methods;
+  faults.answer = methods && "hang";
+  const service = await launch();
+  faults.answer = "hang";
+  for (let round = 0; round < 200 / READS; round += 1) {
+    assertAnswered(await readBalances(service.url));
   }
 };
