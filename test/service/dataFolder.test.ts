@@ -10,6 +10,7 @@ import {
   compared,
   createDataFolder,
   FINAL_CALLS,
+  lateReads,
   PROBES,
   storeProbes,
   written,
@@ -26,16 +27,16 @@ test("a restart without Redis serves final blocks, receipts and logs without cal
   const calls = asked();
   const after = await start();
   await compared(after);
+  const lateBefore = await lateReads(after);
   const second = await askAll(after.url, FINAL_CALLS);
+  const late = (await lateReads(after)) - lateBefore;
   assert.deepEqual(
     second.map(({ result }) => result),
     first.map(({ result }) => result),
   );
-  assert.equal(asked(), calls);
-  assert.ok(
-    second.every((each) => isHit(each, "disk")),
-    second.map(({ cacheStatus }) => cacheStatus).join("\n"),
-  );
+  assert.ok(asked() - calls <= late, `${asked() - calls} calls, ${late} late`);
+  const misses = second.filter((each) => !isHit(each, "disk"));
+  assert.ok(misses.length <= late, second.map(({ cacheStatus }) => cacheStatus).join("\n"));
   assert.ok((await askAll(after.url, FINAL_CALLS)).every((each) => isHit(each, "memory")));
 
   const modes = await Promise.all([folder, join(folder, "forebay.db")].map(async (path) => (await stat(path)).mode));
@@ -62,16 +63,17 @@ test("a second process serves without the folder, and takes it over when it is f
   const { start, asked } = await createDataFolder(t);
   const first = await start();
   const second = await start({ mayFail: true });
+  await storeProbes(first);
   await askAll(first.url, FINAL_CALLS);
-  await written(first);
+  await written(first, PROBES.length + FINAL_CALLS.length);
   assert.equal(await metric(second.opsUrl, "forebay_disk_up"), 0);
   await first.close();
   await until(async () => (await metric(second.opsUrl, "forebay_disk_up")) === 1, "the second process has the folder");
-  const calls = asked();
-  // The chain's part is compared first.
-  await until(async () => isHit((await askAll(second.url, FINAL_CALLS.slice(0, 1)))[0] ?? assert.fail()), "it is used");
+  await compared(second);
+  const [calls, lateBefore] = [asked(), await lateReads(second)];
   await askAll(second.url, FINAL_CALLS);
-  assert.equal(asked(), calls);
+  const late = (await lateReads(second)) - lateBefore;
+  assert.ok(asked() - calls <= late, `${asked() - calls} calls, ${late} late`);
 });
 
 /** Returns a function that runs SQL in the database of a folder. */

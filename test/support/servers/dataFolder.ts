@@ -118,3 +118,7 @@ export const compared = async ({ url }: Service): Promise<void> => {
     "stored entries are used",
   );
 };
+
+/** The reads of the folder that had no response in time, so that the node answers them: on a busy machine, some. */
+export const lateReads = ({ opsUrl }: Service): Promise<number> =>
+  metric(opsUrl, "forebay_disk_errors_total", 'reason="timeout"');
