@@ -14,8 +14,8 @@ export const LARGE_BYTES = 2_000_000;
 /** Less than what counts alone. */
 export const SMALL_BYTES = 60_000;
 export const CALLED = `0x${"dd".repeat(20)}`;
-/** This gas lets a loop run until the deadline on any machine. */
-export const SIMULATE = { timeoutMs: 2_000, maxResponseBytes: 4 * MIB, gasCap: 100_000_000_000 };
+/** The deadline is long, so that no run is late on a busy machine. */
+export const SIMULATE = { timeoutMs: 60_000, maxResponseBytes: 4 * MIB };
 export const OVER_BUDGET = "the server is over its memory budget";
 export const ATTACKER = "203.0.113.1";
 export const OTHER = "203.0.113.2";

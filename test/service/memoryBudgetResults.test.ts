@@ -25,7 +25,8 @@ const PIPELINED = 8;
 const RETURNS = "0x620200005ff3";
 /** Code that logs 128 KiB. */
 const LOGS = "0x620200005fa0";
-const LOOP = "0x5b600056";
+/** Code that reads a slot. */
+const READS_SLOT = "0x5f5450";
 const getCode = JSON.stringify({
   jsonrpc: "2.0",
   id: 1,
@@ -216,11 +217,14 @@ for (const { what, code } of [
 }
 
 test("a simulation holds room for its result, and is refused without it", async (t) => {
-  const { used, refused, post, open } = await start(t);
-  const simulate = (calls: number) => post(ATTACKER, "eth_simulateV1", simulationOf(LOOP, calls));
-  const loop = simulate(1);
-  await until(async () => (await used("executions")) === SIMULATE.maxResponseBytes, "the room is held");
-  assert.match((await loop).text, /timeout|aborted/);
+  const { node, used, refused, post, open } = await start(t);
+  node.faults.methods = ["eth_getStorageAt"];
+  node.faults.answer = "hang";
+  const simulate = (calls: number) => post(ATTACKER, "eth_simulateV1", simulationOf(READS_SLOT, calls));
+  const [running] = [simulate(1), await node.asked("eth_getStorageAt")];
+  assert.equal(await used("executions"), SIMULATE.maxResponseBytes);
+  node.release();
+  assert.match((await running).text, /"status":"0x1"/);
   assert.equal(await used("executions"), 0);
   const bytes = BODY_BYTES / 2;
   for (let index = 0; index < 3; index++) {

@@ -111,7 +111,7 @@ export const storeProbes = async (service: Service): Promise<void> => {
 };
 
 /** Waits until the stored entries of the chain are compared with its node, and used. */
-export const compared = async ({ url }: Service): Promise<void> => {
+export const compared = async ({ url }: Pick<Service, "url">): Promise<void> => {
   let next = 0;
   await until(
     async () => (await askAll(url, PROBES.slice(next, ++next))).some((each) => isHit(each, "disk")),
@@ -120,5 +120,5 @@ export const compared = async ({ url }: Service): Promise<void> => {
 };
 
 /** The reads of the folder that had no response in time, so that the node answers them: on a busy machine, some. */
-export const lateReads = ({ opsUrl }: Service): Promise<number> =>
+export const lateReads = ({ opsUrl }: Pick<Service, "opsUrl">): Promise<number> =>
   metric(opsUrl, "forebay_disk_errors_total", 'reason="timeout"');
