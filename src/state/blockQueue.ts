@@ -161,7 +161,7 @@ export class BlockQueue {
   async #apply(next: AwaitedBlock, writeSet: WriteSet): Promise<void> {
     const { chain, values, guard, telemetry, onApplied } = this.#options;
     const { node } = writeSet;
-    values.isChecked = guard.havePassed([...values.carriers, ...(node === undefined ? [] : [node])]);
+    values.isChecked = guard.havePassed([...values.sourceNodes, ...(node === undefined ? [] : [node])]);
     const isApplied = await this.#change(values.apply(writeSet));
     if (isApplied === undefined) {
       return;

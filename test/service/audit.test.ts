@@ -183,7 +183,7 @@ for (const [title, liars] of [
   ["with two origins", [{ name: "liar1" }]],
   ["with a liar of two nodes and one other origin", liarsOfOneOrigin],
 ] as const) {
-  test(`${title}, all ends if they differ, and the giver's traces go on if its own read has the value`, async (t) => {
+  test(`${title}, all ends if they differ, and the source node's traces stay if its own read has the value`, async (t) => {
     const rig = await startRig(t, [{ name: "a" }, ...liars]);
     const { node, ask, learn } = rig;
     await learn();
@@ -239,7 +239,7 @@ for (const names of [["a"], ["a", "b"], ["a", "b", "c"]]) {
     await turn();
     await turn();
     assert.equal(tracesOf(node("a")), before);
-    assert.equal((await turn()) > 0, others.length > 0, "another node's traces carry the values");
+    assert.equal((await turn()) > 0, others.length > 0, "another node's traces keep the values");
   });
 }
 
@@ -264,7 +264,7 @@ test("a trace that misses a write of its first block answers nothing", async (t)
   await until(async () => (await rig.drops()) === 1, "the first check finds it");
 });
 
-test("of three origins, the giver of traces that lies in a read is suspended, and known values answer on", async (t) => {
+test("of three origins, the source node that lies in a read is suspended, and known values answer on", async (t) => {
   const rig = await startRig(t, [{ name: "liar" }, { name: "a" }, { name: "b" }]);
   await rig.learn();
   rig.node("liar").lies = [lieAbout(BALANCE)];

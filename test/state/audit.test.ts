@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
-import { Audit, outvotedIn } from "../../src/state/audit.ts";
+import { Audit } from "../../src/state/audit.ts";
+import { outvotedIn } from "../../src/state/differences.ts";
 import type { ComparedNode } from "../../src/state/fetch/nodeReaders.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { packWrites } from "../../src/state/store/packedWrites.ts";
@@ -169,7 +170,7 @@ test("a check reads what was just written and what answered, in one call, and on
   answer(1);
   await settled();
   const [read] = reads.slice(-1);
-  assert.equal(read?.node, "two", "another origin than that of the giver");
+  assert.equal(read?.node, "two", "another origin than that of the source node");
   const of = (index: number) => read?.keys.some(({ address }) => address === addressOf(index));
   assert.ok(of(300) && of(301));
   assert.equal(read?.keys.filter(({ field }) => field === "nonce").length, 1);
@@ -185,7 +186,7 @@ test("proven values are not compared, and a check with nothing else passes", asy
   assert.deepEqual([reads, values.isChecked], [[], true]);
 });
 
-test("values of a new giver answer after one check, and stay unchecked while no node responds", async () => {
+test("values of a new source node answer after one check, and stay unchecked while no node responds", async () => {
   const silent = createRig({ nodes: [], passed: [] });
   silent.apply([0], "one");
   await silent.audit.check();
@@ -200,16 +201,16 @@ test("restored values answer after one check, and each restart needs another one
   const { audit, values, guard } = createRig();
   values.add(keyOf(0), FIRST, digits(1));
   values.used.record(keyOf(0), 7n);
-  values.carriers.add(RESTORED);
+  values.sourceNodes.add(RESTORED);
   values.isChecked = false;
   await audit.check();
-  assert.deepEqual([values.isChecked, [...values.carriers]], [true, []]);
+  assert.deepEqual([values.isChecked, [...values.sourceNodes]], [true, []]);
   assert.equal(guard.havePassed([RESTORED]), false);
 });
 
 test("a check during the restoring lets no value answer that comes later", async () => {
   const { audit, values } = createRig();
-  values.carriers.add(RESTORED);
+  values.sourceNodes.add(RESTORED);
   values.isChecked = false;
   values.isRestoring = true;
   await audit.check();
@@ -219,7 +220,7 @@ test("a check during the restoring lets no value answer that comes later", async
   assert.equal(values.isChecked, true);
 });
 
-test("origins take turns, and each fourth check asks the giver's own", async () => {
+test("origins take turns, and each fourth check asks the source node's own", async () => {
   const { audit, values, reads, apply } = createRig({ nodes: ["one", "two", "three"] });
   apply([0], "one");
   values.add(keyOf(0), FIRST, digits(1));
@@ -248,7 +249,7 @@ const findDifference = async (rig: Rig, liars: readonly string[], { isWritten = 
   return rig.counts();
 };
 
-test("of two origins, the giver's traces are suspended only if its own reads contradict them", async () => {
+test("of two origins, the source node's traces are suspended only if its own reads contradict them", async () => {
   const honest = createRig();
   assert.deepEqual(await findDifference(honest, ["two"]), { differences: 1, disagreements: 1 });
   assert.deepEqual([honest.drops, honest.guard.isSuspended("one")], [["difference"], false]);
@@ -274,7 +275,7 @@ test("of three origins, a node alone is suspended, and all ends only if the know
   assert.deepEqual([all.drops, all.wrongNodes, all.guard.isSuspended("one")], [["difference"], [], true]);
 });
 
-test("after two disagreements in ten minutes, checks ask the giver alone for an hour", async () => {
+test("after two disagreements in ten minutes, checks ask the source node alone for an hour", async () => {
   const rig = createRig();
   await findDifference(rig, ["two"]);
   rig.clock.nowMs += 60 * SECOND_MS;
@@ -318,7 +319,7 @@ test("one local answer to a call in a hundred is compared, limited to one a seco
 
 test("a node is outvoted by two other origins that agree, and by nobody if those differ", () => {
   const node = (name: string, origin = name) => ({ name, origin }) as ComparedNode;
-  const outvoted = (...said: readonly (readonly [ComparedNode, string])[]) => outvotedIn(new Map(said))?.node.name;
+  const outvoted = (...stated: readonly (readonly [ComparedNode, string])[]) => outvotedIn(new Map(stated))?.node.name;
   assert.equal(outvoted([node("a"), "1"], [node("b"), "2"], [node("c"), "1"]), "b");
   assert.equal(outvoted([node("a"), "1"], [node("b"), "2"]), undefined);
   assert.equal(outvoted([node("a"), "1"], [node("b"), "2"], [node("c"), "3"]), undefined);
@@ -333,7 +334,7 @@ test("a check reads values also if one call costs more units than a check may", 
   assert.deepEqual([values.isChecked, reads.length, reads[0]?.keys.length], [true, 1, 2]);
 });
 
-test("after two disagreements, a sample asks the giver too", async () => {
+test("after two disagreements, a sample asks the source node too", async () => {
   const rig = createRig();
   for (let count = 0; count < 2; count++) {
     rig.values.begin(FIRST);
@@ -360,7 +361,7 @@ test("a difference that a single read does not confirm hides no other one", asyn
 test("restored values that nobody read lately answer only after one of them was compared", async () => {
   const { audit, values, reads } = createRig();
   values.add(keyOf(0), FIRST, digits(1));
-  values.carriers.add(RESTORED);
+  values.sourceNodes.add(RESTORED);
   values.isChecked = false;
   await audit.check();
   assert.deepEqual([values.isChecked, reads.length], [true, 1]);
@@ -378,7 +379,7 @@ test("while no node responds, a check of new values comes only each two seconds,
   assert.ok(reads.length <= 2 * 6, `${reads.length} reads in 10 s`);
 });
 
-test("after two disagreements, a read from the origin that contradicts the giver drops nothing", async () => {
+test("after two disagreements, a read from the origin that contradicts the source node drops nothing", async () => {
   const rig = createRig();
   for (let count = 0; count < 3; count++) {
     rig.values.begin(FIRST);

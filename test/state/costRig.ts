@@ -7,7 +7,7 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 /** What a test of the follower says about costs: every source is worth its units. */
 export const everySource = { shouldFollow: () => true, shouldCatchUp: () => false };
 
-/** Creates a guard that believes all nodes of these names. */
+/** Creates a guard for which these nodes passed a check. */
 export const createGuard = (passed: readonly string[] = ["one", "two"]): SourceGuard => {
   const guard = new SourceGuard({ cost: { spend: () => undefined }, nowMs: () => performance.now() });
   guard.nodes = passed;

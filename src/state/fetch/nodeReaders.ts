@@ -13,7 +13,7 @@ export interface ComparedNode {
   readonly reader: Pick<StateFetcher, "unitsFor" | "read" | "readSingly" | "fetch">;
 }
 
-/** Returns the function that lists the nodes that can be asked now, best first. Each has a reader, so that each value has one giver. */
+/** Returns the function that lists the nodes that can be asked now, best first. Each has a reader, so that each value is from one node. */
 export const createNodeReaders = (
   { nodes, heads }: { readonly nodes: readonly UpstreamNode[]; readonly heads: CurrentHeads },
   timeoutMs: number,

@@ -264,7 +264,7 @@ export class StateRows {
     }
     const restoredAt = block !== undefined && (await begin(block)) ? block : undefined;
     if (restoredAt !== undefined) {
-      values.carriers.add(RESTORED);
+      values.sourceNodes.add(RESTORED);
       values.isChecked = false;
     }
     const reader = new RowsReader(values, restoredAt);
@@ -291,7 +291,7 @@ export class StateRows {
     const drops = this.#drops;
     const isCurrent = (): boolean => beginnings === values.beginnings && drops === this.#drops;
     let bytes = 0;
-    values.isRestoring = values.carriers.has(RESTORED);
+    values.isRestoring = values.sourceNodes.has(RESTORED);
     try {
       for (let number = last; number >= first && isCurrent(); number--) {
         const rows = await storage.stateRows(name, number);

@@ -3,7 +3,7 @@ import { BackOff } from "../../nodes/backOff.ts";
 import type { StateCost } from "../cost.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource, WriteSetSourceKind } from "../writeSet.ts";
 
-/** The giver of a wrong value is not asked for this time. */
+/** The source of a wrong value is not asked for this time. */
 const SUSPENSION_MS = 3_600_000;
 /** A paid source is not asked after failures in a row. */
 const FAILING = { failures: 5, openMs: 10_000, maxOpenMs: 600_000 } as const;
@@ -15,12 +15,9 @@ export interface SourceGuardOptions {
   readonly nowMs: () => number;
 }
 
-/** Who gave a write set: a node on whose word alone it is, or a source. */
-type Giver = Pick<WriteSet, "node" | "source">;
-
 /**
- * Knows which givers of write sets passed a check, and which are not asked for some time. Those of wrong values are suspended for an
- * hour, paid sources while they keep failing. Counts the units of all.
+ * Knows which source nodes passed a check, and which nodes and sources are not asked for some time. Those of wrong values are
+ * suspended for an hour, paid sources while they keep failing. Counts the units of all.
  */
 export class SourceGuard {
   readonly #options: SourceGuardOptions;
@@ -40,8 +37,8 @@ export class SourceGuard {
   }
 
   /** Whether the traces of a node, or a source, are not asked for now. */
-  isSuspended(giver: string): boolean {
-    return this.#options.nowMs() < (this.#suspendedUntilMs.get(giver) ?? 0);
+  isSuspended(name: string): boolean {
+    return this.#options.nowMs() < (this.#suspendedUntilMs.get(name) ?? 0);
   }
 
   /** Whether no node is asked for traces now. */
@@ -50,27 +47,27 @@ export class SourceGuard {
     return nodes.length > 0 && nodes.every((name) => this.isSuspended(name));
   }
 
-  /** Suspends the giver of a wrong value for an hour. It must pass a check again. */
-  suspend({ node, source }: Giver): void {
-    const giver = node ?? source;
-    if (giver !== undefined) {
-      this.#suspendedUntilMs.set(giver, this.#options.nowMs() + SUSPENSION_MS);
-      this.#passed.delete(giver);
+  /** Suspends the node of a wrong write set, or its source if a proof needs no node, for an hour. A node must pass a check again. */
+  suspend({ node, source }: Pick<WriteSet, "node" | "source">): void {
+    const name = node ?? source;
+    if (name !== undefined) {
+      this.#suspendedUntilMs.set(name, this.#options.nowMs() + SUSPENSION_MS);
+      this.#passed.delete(name);
     }
   }
 
-  /** Called when values that these nodes carried agreed with a node. */
-  pass(carriers: Iterable<string>): void {
-    for (const carrier of carriers) {
-      if (!this.isSuspended(carrier)) {
-        this.#passed.add(carrier);
+  /** Called when values from these source nodes agreed with a node. */
+  pass(sourceNodes: Iterable<string>): void {
+    for (const name of sourceNodes) {
+      if (!this.isSuspended(name)) {
+        this.#passed.add(name);
       }
     }
   }
 
-  /** Whether values that these nodes carried may answer. */
-  havePassed(carriers: Iterable<string>): boolean {
-    return [...carriers].every((carrier) => this.#passed.has(carrier));
+  /** Whether values from these source nodes may answer. */
+  havePassed(sourceNodes: Iterable<string>): boolean {
+    return [...sourceNodes].every((name) => this.#passed.has(name));
   }
 }
 
@@ -97,8 +94,8 @@ class GuardedSource implements WriteSetSource {
 
   get isSuspended(): boolean {
     const { kind } = this;
-    const isGiverSuspended = this.#guard.isSuspended(kind) || (kind === "trace" && this.#guard.areNodesSuspended);
-    return isGiverSuspended || !this.#failing.available;
+    const isSourceSuspended = this.#guard.isSuspended(kind) || (kind === "trace" && this.#guard.areNodesSuspended);
+    return isSourceSuspended || !this.#failing.available;
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {

@@ -48,7 +48,7 @@ export interface ValueOrigin {
   readonly isWritten: boolean;
 }
 
-/** The carrier of values of an earlier process. They answer once they passed a check. */
+/** Stands for the source node of values of an earlier process. They answer once they passed a check. */
 export const RESTORED = "(restored)";
 
 /** The flags of values of each grade. */
@@ -65,14 +65,14 @@ export class ValueStore {
   readonly #codes: LRUCache<string, Uint8Array>;
   readonly #key = new KeyEncoder();
   readonly #blocks: FollowedBlocks;
-  /** Who carried values to the newest block on its word alone: nodes whose traces were applied, and RESTORED. */
-  readonly carriers = new Set<string>();
+  /** The nodes whose traces were applied without a proof, and RESTORED. */
+  readonly sourceNodes = new Set<string>();
   /** Values at other blocks. */
   readonly unfollowed: UnfollowedValues;
   readonly used = new UsedValues();
   /** At random, because threads may still have what was read for an earlier store. */
   #beginnings = randomInt(2 ** 47);
-  /** Whether all carriers passed a check. While false, no block is readable. */
+  /** Whether all source nodes passed a check. While false, no block is readable. */
   isChecked = true;
   /** While values of an earlier process are being added, a check says nothing about those that follow. */
   isRestoring = false;
@@ -343,7 +343,7 @@ export class ValueStore {
   clear(): void {
     this.#beginnings++;
     this.isChecked = true;
-    this.carriers.clear();
+    this.sourceNodes.clear();
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();
@@ -355,7 +355,7 @@ export class ValueStore {
    */
   *apply(writeSet: WriteSet): Generator<void, boolean> {
     if (writeSet.node !== undefined) {
-      this.carriers.add(writeSet.node);
+      this.sourceNodes.add(writeSet.node);
     }
     const { grade } = writeSet;
     const number = this.#blocks.add(writeSet.block.hash, grade);

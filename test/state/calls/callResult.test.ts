@@ -172,7 +172,7 @@ test("an answer of a block that was undone ends, and one of a block above is of 
   assert.equal(isValidAt(answerOf(read), block(2), values, headers()), false);
 });
 
-test("an answer is not served at a later block before its carriers passed a check", () => {
+test("an answer is not served at a later block before its source nodes passed a check", () => {
   const values = new ValueStore(MAX_BYTES);
   values.begin(block(1));
   apply(values, 2, []);

@@ -35,7 +35,7 @@ test("each write set that was asked of a node is billed", async () => {
   ]);
 });
 
-test("the giver of a wrong value rests for an hour: a source, or the traces of a node", async () => {
+test("the source of a wrong value is suspended for an hour: a feed, or the traces of a node", async () => {
   const clock = { nowMs: 0 };
   const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs });
   guard.nodes = ["one", "two"];
@@ -53,7 +53,7 @@ test("the giver of a wrong value rests for an hour: a source, or the traces of a
   assert.deepEqual([feed.isSuspended, trace.isSuspended], [false, false]);
 });
 
-test("values that nodes carried are trusted once each node passed a check, and again after a wrong value", () => {
+test("values from nodes may answer once each node passed a check, and again after a wrong value", () => {
   const clock = { nowMs: 0 };
   const guard = new SourceGuard({ cost, nowMs: () => clock.nowMs });
   guard.nodes = ["one", "two"];
