@@ -5,6 +5,7 @@ import { createDevnet } from "../devnet/devnet.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createAsk } from "../support/fakes/nodeState.ts";
+import { followAnvil } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 
@@ -123,10 +124,7 @@ test("messages of the feed are executed on no value from before all known state 
     const after = `0x${(before + 1n).toString(16)}`;
     assert.equal(await balance("pending"), after);
     await devnet.sealNow();
-    await until(
-      async () => Number((await read(service, "eth_blockNumber", [])).result) === height,
-      "the block is the head",
-    );
+    await followAnvil(service, { call: devnet.rpc });
     assert.equal(await balance("latest"), after);
   };
   await play(0n);
