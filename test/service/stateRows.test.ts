@@ -282,6 +282,7 @@ for (const [what, readsBefore] of [
     await until(() => info.mock.calls.some((call) => call.arguments.includes(RESTORED)), "it is restored");
     written.mine([[ALICE, 7n]]);
     await follow(after);
+    await until(() => isFollowing(after), "restored values have passed their check");
     const known = await balances(after);
     assert.deepEqual(known, ["0x7", readsBefore === 0 ? "0x1" : "0x3", ...Array.from({ length: 6 }, () => "0x1")]);
     assert.equal(await missesOf(after), misses);
