@@ -25,21 +25,24 @@ class SharedFetch extends SharedTask<FetchedLogs> {
 
   /**
    * Records that a query needs the request, until the signal aborts or it calls the returned function. A query that failed
-   * elsewhere needs no new request. A response that a node is sending is still read and cached.
+   * elsewhere needs no new request, nor do the parts of a range of which one failed. A response that a node is sending is
+   * still read and cached.
    */
   need(signal: AbortSignal): () => void {
     this.#needing++;
-    const onAbort = (): void => {
+    const leave = (): void => {
       this.#needing--;
       if (this.#needing === 0) {
         this.close();
         this.#notNeeded.abort(NO_READER);
       }
     };
-    signal.addEventListener("abort", onAbort, { once: true });
+    signal.addEventListener("abort", leave, { once: true });
     return () => {
-      signal.removeEventListener("abort", onAbort);
-      this.#needing -= signal.aborted ? 0 : 1;
+      signal.removeEventListener("abort", leave);
+      if (!signal.aborted) {
+        leave();
+      }
     };
   }
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { createContext } from "../support/builders/request.ts";
 import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
 import { chainOf } from "./chainOf.ts";
@@ -132,6 +133,18 @@ test("fetched segments are cached if the query fails", async () => {
   const answer = await split.request(ANY, range(0, 5_999), context);
   assert.equal(answer.status.fwd, "partial");
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 5_999)));
+});
+
+test("a range whose first parts a node refused requests no others after the error", async () => {
+  const chain = chainOf(640);
+  const node = createFakeLogNode({ chain, onLogs: () => nodeError("block range is too wide") });
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 639 }) });
+  await assert.rejects(createSplit([node]).request(ANY, range(0, 639), context), /block range is too wide/);
+  const requested = node.logsRequests.length;
+  for (let turn = 0; turn < 100; turn++) {
+    await nextTurn();
+  }
+  assert.equal(node.logsRequests.length, requested);
 });
 
 test("logs by block hash: found, empty, unknown", async () => {
