@@ -9,7 +9,7 @@ import { ConfigError } from "../../src/config/readConfig.ts";
 import { Reload } from "../../src/config/reload.ts";
 import { type Config, configSchema } from "../../src/config/schema.ts";
 import { silent } from "../support/builders/silent.ts";
-import { rpc } from "../support/clients/rpc.ts";
+import { rpc, scrape } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
@@ -65,8 +65,7 @@ describe("a reload", { concurrency: true }, () => {
     replaceFile(file, configOf([a]));
     child.kill("SIGHUP");
     await until(
-      async () =>
-        !(await (await fetch(`${opsUrl}/metrics`)).text()).includes('upstream_head{chain="main",node="nodeb"'),
+      async () => !(await scrape(opsUrl)).includes('upstream_head{chain="main",node="nodeb"'),
       "the node is gone, with its series",
     );
     const asked = b.count();
@@ -93,9 +92,7 @@ describe("a reload", { concurrency: true }, () => {
     const lastFault = () => lines.findLast(({ faults }) => faults !== undefined)?.faults?.join() ?? "";
     await until(() => /^chains\[0\]: .*77/.test(lastFault()), "a node of another chain is refused, with the chain id");
 
-    assert.ok(
-      !(await (await fetch(`${opsUrl}/metrics`)).text()).includes('upstream_breaker_open{chain="main",node="stranger"'),
-    );
+    assert.ok(!(await scrape(opsUrl)).includes('upstream_breaker_open{chain="main",node="stranger"'));
     const served = load.answered();
     await until(() => load.answered() > served + 50, "it still answers");
     await load.stop();

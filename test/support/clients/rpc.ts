@@ -32,9 +32,16 @@ export const resultText = (text: string): string => {
   return text.slice(start, end).trim();
 };
 
+/**
+ * Reads /metrics on a connection of its own. The server closes an idle one after a few seconds. On a busy machine, a request may be
+ * sent on it at that moment, and is reset.
+ */
+export const scrape = async (opsUrl: string): Promise<string> =>
+  (await request(`${opsUrl}/metrics`, { reset: true })).body.text();
+
 /** Reads the value of one metric from /metrics; 0 if it has no series. */
 export const metric = async (opsUrl: string, name: string, ...labels: readonly string[]): Promise<number> => {
-  const text = await (await request(`${opsUrl}/metrics`)).body.text();
+  const text = await scrape(opsUrl);
   return text
     .split("\n")
     .filter((line) => line.startsWith(name) && labels.every((label) => line.includes(label)))
