@@ -113,11 +113,11 @@ const decideKnownPayload = (block: BlockMessages, message: FeedMessage, limits: 
 };
 
 /** Whether a connection has sent messages of one block, and then begun another one. */
-export const isAbandoned = ({ beginnings }: SequenceState, blockKey: Data, laterKey: Data): boolean =>
-  beginnings.some(
+export const isAbandoned = ({ starts }: SequenceState, blockKey: Data, laterKey: Data): boolean =>
+  starts.some(
     (later, at) =>
       later.blockKey === laterKey &&
-      beginnings.slice(0, at).some((before) => before.blockKey === blockKey && before.connection === later.connection),
+      starts.slice(0, at).some((before) => before.blockKey === blockKey && before.connection === later.connection),
   );
 
 /** Whether the connection of a buffered message has begun the block that is shown after it. */
@@ -180,7 +180,7 @@ const decideFirst = (
   }
 };
 
-const APPLIED: ReadonlySet<Decision> = new Set(["first", "next", "firstOfNextBlock", "replacement"]);
+const ADDED: ReadonlySet<Decision> = new Set(["first", "next", "firstOfNextBlock", "replacement"]);
 
 /** Decides the effect of a message on the sequence (docs/reference/flashblocks.md, Order of messages). Changes nothing. */
 export const decideMessage = (
@@ -190,7 +190,7 @@ export const decideMessage = (
   limits: SequenceLimits,
 ): Decision => {
   const decision = decidePlace(state, message, head, limits);
-  if (limits.trueHashes === undefined || !APPLIED.has(decision)) {
+  if (limits.trueHashes === undefined || !ADDED.has(decision)) {
     return decision;
   }
   const block = state.blocks.find(({ blockKey }) => blockKey === message.blockKey);

@@ -16,7 +16,7 @@ const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
 const MAX_WRONG_PARENTS = 8;
 const MAX_SUPERSEDED = 64;
 const MAX_PASSED = 16;
-const MAX_BEGINNINGS = 64;
+const MAX_STARTS = 64;
 const MAX_DISCARDED = 64;
 
 interface Step {
@@ -32,26 +32,21 @@ export const addMessage = (
   limits: SequenceLimits,
 ): Step => {
   const message = { ...received, order: before.received + 1 };
-  const state = noteBeginning({ ...before, received: message.order }, message);
+  const state = noteStart({ ...before, received: message.order }, message);
   const decision = decideMessage(state, message, head, limits);
-  const next = apply(
-    decision === "tooFar" ? { ...state, hasDropped: true } : state,
-    { message, decision },
-    head,
-    limits,
-  );
+  const next = add(decision === "tooFar" ? { ...state, hasDropped: true } : state, { message, decision }, head, limits);
   const mayFit = next.blocks !== state.blocks || next.buffered.some((each) => each.decision === "undecided");
-  return { decision, state: mayFit ? applyBuffered(next, head, limits) : next };
+  return { decision, state: mayFit ? addBuffered(next, head, limits) : next };
 };
 
-const noteBeginning = (state: SequenceState, { blockKey, connection = 0 }: FeedMessage): SequenceState =>
-  state.beginnings.some((each) => each.blockKey === blockKey && each.connection === connection)
+const noteStart = (state: SequenceState, { blockKey, connection = 0 }: FeedMessage): SequenceState =>
+  state.starts.some((each) => each.blockKey === blockKey && each.connection === connection)
     ? state
-    : { ...state, beginnings: [...state.beginnings, { blockKey, connection }].slice(-MAX_BEGINNINGS) };
+    : { ...state, starts: [...state.starts, { blockKey, connection }].slice(-MAX_STARTS) };
 
 /** Decides buffered copies again, because the execution of another copy has ended. Pure. */
 export const reviewCopies = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState =>
-  state.buffered.some(({ decision }) => decision === "undecided") ? applyBuffered(state, head, limits) : state;
+  state.buffered.some(({ decision }) => decision === "undecided") ? addBuffered(state, head, limits) : state;
 
 /** Takes a new head. Removes blocks up to it. Buffers blocks on another parent, in case the head returns to it. Pure. */
 export const addHead = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
@@ -66,7 +61,7 @@ export const addHead = (state: SequenceState, head: BlockId, limits: SequenceLim
   const below = state.blocks.filter((block) => block.number <= head.number).map(({ blockKey }) => blockKey);
   const passed = [...state.passed, ...below].slice(-MAX_PASSED);
   const discarded = state.discarded.filter(({ number }) => number > head.number);
-  return applyBuffered(
+  return addBuffered(
     { ...state, passed, discarded, blocks: fits ? above : [], buffered: limitBuffered(buffered) },
     head,
     limits,
@@ -87,20 +82,20 @@ const lacksAnyDiscarded = (state: SequenceState): boolean =>
  * Applies buffered messages until no more of them fit. Discards those that can never fit, and decides the others again. One of them
  * replaces a block at most: connections that contradict each other could replace each other's blocks without end.
  */
-const applyBuffered = (
+const addBuffered = (
   before: SequenceState,
   head: BlockId,
   limits: SequenceLimits,
   mayReplace = true,
 ): SequenceState => {
-  const state = applyFollowing(before, head, limits);
+  const state = addFollowing(before, head, limits);
   for (const [position, { message }] of state.buffered.entries()) {
     const without = { ...state, buffered: state.buffered.toSpliced(position, 1) };
     const decision = decideMessage(without, message, head, limits);
     const isReplacement = decision === "replacement";
     if (!isBuffered(decision) && (mayReplace || !isReplacement)) {
-      const applied = apply(without, { message, decision }, head, limits);
-      return applyBuffered(applied, head, limits, mayReplace && !isReplacement);
+      const added = add(without, { message, decision }, head, limits);
+      return addBuffered(added, head, limits, mayReplace && !isReplacement);
     }
   }
   const buffered = state.buffered.map(({ message, decision: before }, position): BufferedMessage => {
@@ -113,10 +108,10 @@ const applyBuffered = (
 };
 
 /**
- * Applies the buffered messages that directly follow the messages of a block. Deciding all messages after each of them
+ * Adds the buffered messages that directly follow the messages of a block. Deciding all messages after each of them
  * would take cubic time if messages arrive in reverse order.
  */
-const applyFollowing = (first: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+const addFollowing = (first: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
   let state = first;
   for (;;) {
     const { blocks, buffered } = state;
@@ -132,28 +127,28 @@ const applyFollowing = (first: SequenceState, head: BlockId, limits: SequenceLim
     if (isBuffered(decision)) {
       return state;
     }
-    state = apply(without, { message, decision }, head, limits);
+    state = add(without, { message, decision }, head, limits);
   }
 };
 
 const BUFFERED: ReadonlySet<Decision> = new Set(["gap", "waiting", "wrongParent", "early", "unconfirmed", "undecided"]);
 const isBuffered = (decision: Decision): boolean => BUFFERED.has(decision);
 
-const apply = (
+const add = (
   state: SequenceState,
   { message, decision }: BufferedMessage,
   head: BlockId,
   limits: SequenceLimits,
 ): SequenceState => {
-  const applied = { ...state, hasDropped: false };
+  const next = { ...state, hasDropped: false };
   switch (decision) {
     case "next":
-      return append(applied, message);
+      return append(next, message);
     case "first":
     case "firstOfNextBlock":
-      return begin(applied, message);
+      return begin(next, message);
     case "replacement":
-      return replace(applied, message, limits);
+      return replace(next, message, limits);
     case "wrongHash":
       return discard(state, message, head);
     default:

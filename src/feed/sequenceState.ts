@@ -41,7 +41,7 @@ export interface BufferedMessage {
 }
 
 /** A connection has begun to send the messages of a block. */
-export interface Beginning {
+export interface FeedBlockStart {
   readonly connection: number;
   readonly blockKey: Data;
 }
@@ -62,7 +62,7 @@ export interface SequenceState {
   /** Messages that were replaced. A slower connection must not bring them back. */
   readonly superseded: readonly FeedMessage[];
   /** In order of time. It shows which block a connection has abandoned for another. */
-  readonly beginnings: readonly Beginning[];
+  readonly starts: readonly FeedBlockStart[];
   /** Places above the head whose message was discarded. */
   readonly discarded: readonly DiscardedPlace[];
   /** Number of messages that have arrived. */
@@ -71,7 +71,7 @@ export interface SequenceState {
   readonly passed: readonly Data[];
   /** Whether a block has begun. From then on, a block without its index 0 is a gap. */
   readonly hasBegun: boolean;
-  /** Whether messages too far above the head were discarded since the newest message that was applied. */
+  /** Whether messages too far above the head were discarded since the newest message that was added. */
   readonly hasDropped: boolean;
   /** Whether a next block named the hash of a block's last message as its parent. Most producers send hashes of unfinished headers. */
   readonly hasSealedHashes: boolean;
@@ -99,7 +99,7 @@ export const emptySequence: SequenceState = {
   blocks: [],
   buffered: [],
   superseded: [],
-  beginnings: [],
+  starts: [],
   discarded: [],
   received: 0,
   passed: [],

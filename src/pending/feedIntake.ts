@@ -36,7 +36,7 @@ export class FeedIntake {
   readonly #options: FeedIntakeOptions;
   #sequence = emptySequence;
   /** When a message last extended the pending blocks. Its execution ends later. */
-  #appliedAtMs: number | undefined;
+  #extendedAtMs: number | undefined;
   /** The time of the head above which the feed has nothing. Undefined if it has something. */
   #emptyAtMs: number | undefined;
   /** Keys of blocks whose gap was counted in the metric. */
@@ -70,12 +70,12 @@ export class FeedIntake {
 
   /** Time since a message extended the pending blocks. `undefined` before the first. */
   get quietMs(): number | undefined {
-    return this.#appliedAtMs === undefined ? undefined : this.#options.nowMs() - this.#appliedAtMs;
+    return this.#extendedAtMs === undefined ? undefined : this.#options.nowMs() - this.#extendedAtMs;
   }
 
   /** Time since a message extended the pending blocks, or since the start. */
   get ageMs(): number {
-    return this.#options.nowMs() - (this.#appliedAtMs ?? this.#startedAtMs);
+    return this.#options.nowMs() - (this.#extendedAtMs ?? this.#startedAtMs);
   }
 
   /** The feed is stale three block times after its newest message, and a quarter of one after a head without a message above. */
@@ -90,7 +90,7 @@ export class FeedIntake {
 
   get #dueInMs(): number {
     const { nowMs, blockTimeMs } = this.#options;
-    const dueMs = (this.#appliedAtMs ?? Number.NEGATIVE_INFINITY) + idleDeadlineMs(blockTimeMs());
+    const dueMs = (this.#extendedAtMs ?? Number.NEGATIVE_INFINITY) + idleDeadlineMs(blockTimeMs());
     const firstDueMs = (this.#emptyAtMs ?? Number.POSITIVE_INFINITY) + blockTimeMs() * BOUNDARY_SHARE;
     return Math.min(dueMs, firstDueMs) - nowMs();
   }
@@ -119,13 +119,13 @@ export class FeedIntake {
       this.#suspect = parent.number;
     }
     this.#sequence = state;
-    const isApplied = state.blocks !== before.blocks;
-    if (isApplied) {
-      this.#appliedAtMs = nowMs();
+    const isExtended = state.blocks !== before.blocks;
+    if (isExtended) {
+      this.#extendedAtMs = nowMs();
       this.#wrongFirsts = new Set();
     }
     this.#noteEmpty();
-    return isApplied;
+    return isExtended;
   }
 
   /** Decides between two copies of a message once one was executed. Returns true if `blocks` changed. */
@@ -138,9 +138,9 @@ export class FeedIntake {
   follow(head: BlockId): void {
     const before = this.#sequence;
     this.#sequence = addHead(before, head, this.#limits);
-    // Messages that were buffered for this head are applied now.
+    // Messages that were buffered for this head are added now.
     if (this.#sequence.blocks.some((block) => !before.blocks.includes(block))) {
-      this.#appliedAtMs = this.#options.nowMs();
+      this.#extendedAtMs = this.#options.nowMs();
     }
     this.#noteEmpty();
   }

@@ -142,21 +142,21 @@ test("if last messages have sealed hashes, a block on another parent waits for t
   assert.ok(!isDegraded(followed));
 });
 
-test("messages too far above the head count as missing until one is applied", () => {
+test("messages too far above the head count as missing until one is added", () => {
   const all = play([...block(101n, 1), flashblock(0, { number: 106n })]);
   assert.deepEqual(all.decisions, ["first", "tooFar"]);
   assert.ok(isDegraded(all.state));
   assert.ok(!isDegraded(play([flashblock(1)], all.state).state));
 });
 
-test("an index 0 that arrives before its parent is sealed is buffered, and applied with the head", () => {
+test("an index 0 that arrives before its parent is sealed is buffered, and added with the head", () => {
   const early = play(block(102n, 2));
   assert.deepEqual(early.decisions, ["early", "waiting"]);
   assert.deepEqual(shape(early.state), []);
   assert.deepEqual(shape(addHead(early.state, head(101n), LIMITS)), ["102: 0 1"]);
 });
 
-test("a block on a wrong parent is buffered, and applied if the head returns to that parent", () => {
+test("a block on a wrong parent is buffered, and added if the head returns to that parent", () => {
   const other = { number: 101n, parentHash: hashOf(0xbad) };
   const wrong = play([flashblock(0, other), flashblock(1, other)]);
   assert.deepEqual(wrong.decisions, ["wrongParent", "waiting"]);
