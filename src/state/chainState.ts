@@ -243,7 +243,7 @@ export class ChainState implements KnownState {
     const { values, calls } = known;
     this.#rows?.end();
     if (this.#rows) {
-      successor.#rows?.succeed(this.#rows);
+      successor.#rows?.continueFrom(this.#rows);
     }
     await untilLinked(values.head, successor.#options);
     this.#readers?.close();

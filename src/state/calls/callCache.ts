@@ -114,7 +114,7 @@ export class CallCache {
     }
     // An answer that is not valid has ended by a write, unless all values were dropped since.
     const hasEnded = entry?.answer?.generation === follower.generation;
-    return hasEnded ? this.#waitOrRerun(call, entry, ask) : this.#ask(call, entry, ask);
+    return hasEnded ? this.#waitOrExecute(call, entry, ask) : this.#ask(call, entry, ask);
   }
 
   /** Executes these calls at a readable block, the first ones first, until `isOver`. Requests that come later find the answers. */
@@ -130,8 +130,8 @@ export class CallCache {
 
   async #refresh(call: BlockCall): Promise<void> {
     const entry = this.#options.table.get(call.key);
-    if (entry?.answer !== undefined && entry.rerun === undefined) {
-      await this.#begin(call, entry, entry.answer);
+    if (entry?.answer !== undefined && entry.execution === undefined) {
+      await this.#execute(call, entry, entry.answer);
     }
   }
 
@@ -165,12 +165,12 @@ export class CallCache {
   }
 
   /** Waits for the block's write set if only that is missing. */
-  #waitOrRerun(call: CacheableCall, entry: CallEntry, ask: AskCall): Awaitable<RpcResponse> {
+  #waitOrExecute(call: CacheableCall, entry: CallEntry, ask: AskCall): Awaitable<RpcResponse> {
     const { table, values, follower } = this.#options;
     const { head } = values;
     const settled = follower.untilApplied(call.block);
     if (settled === undefined || head === undefined) {
-      return this.#rerunOrAsk(call, entry, ask);
+      return this.#executeOrAsk(call, entry, ask);
     }
     const mayHold =
       entry.answer?.isRepeatable === true || table.findValid(entry, head, call.context.view.heads) !== undefined;
@@ -188,39 +188,39 @@ export class CallCache {
       return this.#answerOrAsk(found.entry, found.answer, call, ask);
     }
     const entry = table.get(call.key);
-    return isSettled && entry !== undefined ? this.#rerunOrAsk(call, entry, ask) : this.#ask(call, entry, ask);
+    return isSettled && entry !== undefined ? this.#executeOrAsk(call, entry, ask) : this.#ask(call, entry, ask);
   }
 
   /** Executes the call here if that is possible, once for simultaneous requests. */
-  #rerunOrAsk(call: CacheableCall, entry: CallEntry, ask: AskCall): Awaitable<RpcResponse> {
-    const { answer, rerun } = entry;
+  #executeOrAsk(call: CacheableCall, entry: CallEntry, ask: AskCall): Awaitable<RpcResponse> {
+    const { answer, execution } = entry;
     if (answer?.generation !== this.#options.follower.generation) {
       return this.#ask(call, entry, ask);
     }
-    const running = rerun?.block.hash === call.block.hash ? rerun.answer : this.#begin(call, entry, answer);
-    return running === undefined ? this.#ask(call, entry, ask) : this.#rerun(call, running, ask);
+    const result = execution?.block.hash === call.block.hash ? execution.result : this.#execute(call, entry, answer);
+    return result === undefined ? this.#ask(call, entry, ask) : this.#answerAfter(call, result, ask);
   }
 
   /** Begins the execution of a call whose answer has ended. Returns undefined at once if it cannot be executed here. */
-  #begin(call: BlockCall, entry: CallEntry, ended: CallResult): Promise<CallResult | undefined> | undefined {
+  #execute(call: BlockCall, entry: CallEntry, ended: CallResult): Promise<CallResult | undefined> | undefined {
     const { table, runner } = this.#options;
-    const answer = runner.rerun(call, ended)?.then((found) => {
-      entry.rerun = undefined;
+    const result = runner.rerun(call, ended)?.then((found) => {
+      entry.execution = undefined;
       if (found !== undefined) {
         table.store(call, found, "recomputed");
       }
       return found;
     });
-    if (answer !== undefined) {
-      entry.rerun = { block: call.block, answer };
+    if (result !== undefined) {
+      entry.execution = { block: call.block, result };
     }
-    return answer;
+    return result;
   }
 
   /** Waits for the execution, and answers with its result. Without one in time, asks a node. */
-  async #rerun(call: CacheableCall, running: Promise<CallResult | undefined>, ask: AskCall): Promise<RpcResponse> {
+  async #answerAfter(call: CacheableCall, result: Promise<CallResult | undefined>, ask: AskCall): Promise<RpcResponse> {
     const { table, waitMs } = this.#options;
-    const found = (await resultWithin(running, waitMs))?.result;
+    const found = (await resultWithin(result, waitMs))?.result;
     const entry = table.get(call.key);
     return found === undefined || entry === undefined
       ? this.#ask(call, entry, ask)

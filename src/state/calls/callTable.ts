@@ -19,7 +19,7 @@ export interface CallEntry {
   /** The newest block at which the answer is known to be valid. */
   validAt: BlockId | undefined;
   /** The execution of the call at a block, while it runs. */
-  rerun: { readonly block: BlockId; readonly answer: Promise<CallResult | undefined> } | undefined;
+  execution: { readonly block: BlockId; readonly result: Promise<CallResult | undefined> } | undefined;
   /** The newest block at which it could not be learned, or not be proven for a client. */
   refusedAt: bigint;
   /** Not learned before this time. */
@@ -72,7 +72,7 @@ const createEntry = (method: CallMethod, { number }: BlockId): CallEntry => ({
   block: number,
   answer: undefined,
   validAt: undefined,
-  rerun: undefined,
+  execution: undefined,
   refusedAt: -1n,
   retryAtMs: Number.NEGATIVE_INFINITY,
   refusals: 0,
@@ -134,7 +134,7 @@ export class CallTable {
     const entry = this.#entries.get(key);
     if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
       // The cache weighs an entry only when it is set.
-      const stored = { ...entry, answer, validAt: answer.block, rerun: undefined, refusals: 0 };
+      const stored = { ...entry, answer, validAt: answer.block, execution: undefined, refusals: 0 };
       if (!isAtLeast(answer.grade, needs)) {
         stored.refusedAt = answer.block.number;
       }

@@ -120,8 +120,8 @@ export class StateRows {
     }
   }
 
-  /** Goes on for a chain that this one replaces, with its values. */
-  succeed(before: StateRows): void {
+  /** Goes on with the rows of the chain that this one replaces. */
+  continueFrom(before: StateRows): void {
     this.#isAwaited = before.#isAwaited;
     this.#base = before.#base;
   }
