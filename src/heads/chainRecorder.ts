@@ -57,23 +57,23 @@ export class ChainRecorder {
       return this.record(node, head);
     }
     this.#origins.recordDetached(node, head);
-    // Rule 6. The head of a lone origin is decided at once, with its chain.
-    if (!this.#isLone(ring)) {
+    // Rule 6. The head of one origin alone is decided at once, with its chain.
+    if (!this.#isAlone(ring)) {
       await this.#options.identity.recheck(node);
     }
     return isBelow;
   }
 
   /**
-   * Rule 5. Returns the end of the branch that a node announces, so that the served head does not go down block by block. A lone origin
-   * may still have the served head: one of its machines is behind, on a replaced branch. Then it returns undefined.
+   * Rule 5. Returns the end of the branch that a node announces, so that the served head does not go down block by block. An origin
+   * that is alone may still have the served head: one of its machines is behind, on a replaced branch. Then it returns undefined.
    */
   async #endOfBranch(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<SealedBlock | undefined> {
     const { signal } = this.#options;
     const { latest } = ring;
     const known = this.#origins.chainOf(node);
     const isKnown = known !== undefined && headOf(known).hash === head.block.hash;
-    if (head.block.number > latest.number || isKnown || !this.#isLone(ring)) {
+    if (head.block.number > latest.number || isKnown || !this.#isAlone(ring)) {
       return head;
     }
     const [served, newest] = await readBlocks(node, [latest.number, "latest"], headScope(signal));
@@ -89,7 +89,7 @@ export class ChainRecorder {
   }
 
   /** Whether one origin alone decides. */
-  #isLone(ring: BlockRing): boolean {
+  #isAlone(ring: BlockRing): boolean {
     return this.#options.agree === 1 || this.#origins.voters(ring).length <= 1;
   }
 

@@ -133,7 +133,7 @@ interface WaitTimes {
   readonly lagMs: number;
   readonly silenceMs: number;
   /** For origins without a block that one alone has, or that others contradict. */
-  readonly loneMs: number;
+  readonly aloneMs: number;
 }
 
 /** Rule 3. Returns the time after which an origin that lacks the next block loses its vote. */
@@ -141,12 +141,12 @@ export const lagWaitMs = (blockTimeMs: number): number =>
   Math.min(Math.max(LAG_BLOCKS * blockTimeMs, MIN_WAIT_MS), MAX_WAIT_MS);
 
 /** Rule 2. Returns the time for which two others are awaited before one origin alone decides. */
-export const loneWaitMs = (blockTimeMs: number): number => Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS);
+export const aloneWaitMs = (blockTimeMs: number): number => Math.max(SILENT_BLOCKS * blockTimeMs, MAX_WAIT_MS);
 
 const waitTimes = ({ blockTimeMs }: HeadVotes): WaitTimes => ({
   lagMs: lagWaitMs(blockTimeMs),
   silenceMs: Math.max(SILENT_BLOCKS * blockTimeMs, MIN_WAIT_MS),
-  loneMs: loneWaitMs(blockTimeMs),
+  aloneMs: aloneWaitMs(blockTimeMs),
 });
 
 /** Returns the time of the first block that another origin announced since the voter's newest head, and that the voter lacks. */
@@ -177,7 +177,7 @@ const silentAtMs = (voter: Voter, waitMs: number, votes: HeadVotes): number =>
   Math.max(voter.newHeadMs + waitTimes(votes).silenceMs, behindSinceMs(voter, votes) + waitMs);
 
 /**
- * Rules 2 and 3. Whether a voter is awaited for `loneMs`, else for `lagMs`. With three or more origins, it is unless two others have a
+ * Rules 2 and 3. Whether a voter is awaited for `aloneMs`, else for `lagMs`. With three or more origins, it is unless two others have a
  * block that it lacks, and more origins have no other block there. One alone may have invented its block while the chain paused.
  * Rule 4. Origins without a vote count here.
  */
@@ -190,9 +190,9 @@ const isAwaited = (voter: Voter, { groups }: Ballot, { connected }: HeadVotes): 
 
 /** Rule 3. Returns the time when a voter that lacks the next block loses its vote. */
 const lateAtMs = (waitMs: number, { sinceMs }: Ballot, votes: HeadVotes): number => {
-  const { lagMs, loneMs } = waitTimes(votes);
-  if (waitMs === loneMs) {
-    return sinceMs + loneMs;
+  const { lagMs, aloneMs } = waitTimes(votes);
+  if (waitMs === aloneMs) {
+    return sinceMs + aloneMs;
   }
   // Given that time once: an origin that lags and goes on has a block served, again and again. The wait begins with the next block too.
   return sinceMs + Math.min(lagMs, Math.max(MIN_LATE_MS, votes.servedMs - sinceMs + lagMs));
@@ -226,9 +226,9 @@ const decideAbove = (votes: HeadVotes, required: number, blocks: Groups): NextSt
   const undecided = voters.filter((voter) => !groups.some((group) => group.includes(voter)));
   const sinceMs = Math.min(...[...blocks.keys()].map(seenMs));
   const ballot = { groups, undecided, sinceMs };
-  const { lagMs, loneMs } = waitTimes(votes);
+  const { lagMs, aloneMs } = waitTimes(votes);
   const ends = voters.map((voter) => {
-    const waitMs = isAwaited(voter, ballot, votes) ? loneMs : lagMs;
+    const waitMs = isAwaited(voter, ballot, votes) ? aloneMs : lagMs;
     const lateMs = undecided.includes(voter) ? lateAtMs(waitMs, ballot, votes) : Number.POSITIVE_INFINITY;
     return { voter, atMs: Math.min(silentAtMs(voter, waitMs, votes), lateMs, unconnectedAtMs(voter)) };
   });
@@ -244,8 +244,8 @@ const decideAbove = (votes: HeadVotes, required: number, blocks: Groups): NextSt
   // Rule 4. Origins that lag and go on may make a majority.
   const others = [...connected].filter((name) => voters.every((voter) => voter.name !== name)).length;
   const isDecidable = largest + undecided.length + others >= requiredOrigins(votes.agree, voters.length + others);
-  if (others > 0 && isDecidable && nowMs < sinceMs + loneMs) {
-    return awaitEnd([...ends, { voter: decider, atMs: sinceMs + loneMs }], nowMs);
+  if (others > 0 && isDecidable && nowMs < sinceMs + aloneMs) {
+    return awaitEnd([...ends, { voter: decider, atMs: sinceMs + aloneMs }], nowMs);
   }
   return { kind: "one", voter: decider };
 };
@@ -256,7 +256,7 @@ const decideAbove = (votes: HeadVotes, required: number, blocks: Groups): NextSt
  */
 const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
   const { voters, ring, nowMs } = votes;
-  const { loneMs, silenceMs } = waitTimes(votes);
+  const { aloneMs, silenceMs } = waitTimes(votes);
   const holders = voters.filter((voter) => has(voter, agreed, ring));
   // One with nodes on two branches holds the agreed block, and goes on beside it.
   const beside = voters.filter(({ chains }) =>
@@ -264,7 +264,7 @@ const decideBeside = (votes: HeadVotes, agreed: AgreedBlock): NextStep => {
   );
   const ends = holders
     .filter(({ name, newHeadMs }) => beside.some((other) => other.name !== name && other.newHeadMs > newHeadMs))
-    .map((voter) => ({ voter, atMs: Math.min(silentAtMs(voter, loneMs, votes), unconnectedAtMs(voter)) }));
+    .map((voter) => ({ voter, atMs: Math.min(silentAtMs(voter, aloneMs, votes), unconnectedAtMs(voter)) }));
   const next = endVotes(ends, votes) ?? awaitEnd(ends, nowMs);
   const isStill = ends.length === holders.length && ends.every(({ voter }) => nowMs >= voter.newHeadMs + silenceMs);
   return next.kind === "wait" ? { ...next, isContradicted: isStill } : next;

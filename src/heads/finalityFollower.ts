@@ -7,7 +7,7 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Background } from "./blockBackfill.ts";
 import type { CanonicalChain, Finality } from "./canonicalChain.ts";
 import { hasBlock } from "./chainPath.ts";
-import { loneWaitMs } from "./decideHead.ts";
+import { aloneWaitMs } from "./decideHead.ts";
 import type { HeadReporter } from "./headReporter.ts";
 
 export interface FinalityFollowerOptions extends Background {
@@ -166,7 +166,7 @@ export class FinalityFollower {
   async #readTags(canonical: CanonicalChain): Promise<void> {
     const { reporters, blockTimeMs, reporter } = this.#options;
     const { nodes, required } = reporters();
-    const waitMs = loneWaitMs(blockTimeMs());
+    const waitMs = aloneWaitMs(blockTimeMs());
     const asked = await Promise.all(nodes.map(async (node) => ({ node, tags: await this.#ask(node) })));
     const tags = await Promise.all(
       TAGS.map((tag, index) => {

@@ -10,7 +10,7 @@ import type { BlockRing } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 import type { ChainIdentity } from "./chainIdentity.ts";
 import { type ChainPath, hasBlock, MAX_GAP_BLOCKS } from "./chainPath.ts";
-import { type Agree, LOST_MS, loneWaitMs, requiredOrigins } from "./decideHead.ts";
+import { type Agree, aloneWaitMs, LOST_MS, requiredOrigins } from "./decideHead.ts";
 import type { FollowedOrigins, OfferedHead } from "./followedOrigins.ts";
 
 /** Returns how many origins run these nodes. */
@@ -114,7 +114,7 @@ export interface NewRingsOptions {
 /** The first heads of all origins are awaited for this time, and then the blocks that some have below their heads. */
 const FIRST_HEADS_MS = 2_000;
 /** While one of three origins is alone, its head is not served for this time. The block time is not known yet. */
-const FIRST_LONE_MS = loneWaitMs(0);
+const FIRST_ALONE_MS = aloneWaitMs(0);
 /** The search for a block that enough origins have is repeated ever more seldom. */
 const SEARCHES = { failures: 1, openMs: 1_000, maxOpenMs: 10_000 };
 /** A block of this age is the newest one of a chain. An origin that synchronises has older ones. */
@@ -150,8 +150,8 @@ export class NewRings {
     const reported = new Set(this.#origins.unlinked().map(({ node }) => node));
     const isMissing = nodes.some((node) => !reported.has(node) && node.identity.fault === undefined);
     const able = nodes.filter(({ isConnectable, identity }) => isConnectable && identity.fault?.kind !== "wrongChain");
-    const isLone = originsOf([...reported]) === 1 && originsOf(able) > 2;
-    const forMs = isLone ? FIRST_LONE_MS : isMissing ? FIRST_HEADS_MS : 0;
+    const isAlone = originsOf([...reported]) === 1 && originsOf(able) > 2;
+    const forMs = isAlone ? FIRST_ALONE_MS : isMissing ? FIRST_HEADS_MS : 0;
     return agree === 1 ? 0 : Math.min(this.#firstMs + forMs - clock.nowMs(), FIRST_HEADS_MS);
   }
 
@@ -226,7 +226,7 @@ export class NewRings {
     return serve({ blocks: [agreed.head], joined: false, isAgreed: required > 1, genesis }, ring);
   }
 
-  /** Rule 7. Whether one origin's word suffices: its chain goes on far above the served head, or the served head is lost. */
+  /** Rule 7. Whether one origin alone suffices: its chain goes on far above the served head, or the served head is lost. */
   #isShownAlone({ head }: OfferedHead, { hasServed, hasBlockBetween }: HeadEvidence, ring: BlockRing): boolean {
     const { clock, lostSinceMs } = this.#options;
     const { number } = head.block;
@@ -235,9 +235,9 @@ export class NewRings {
     }
     const nowMs = clock.nowMs();
     const isLost = nowMs - (lostSinceMs() ?? nowMs) >= LOST_MS;
-    const isSole = this.#origins.detached(ring).voters === 1;
-    // Rule 5. A sole origin below a filled ring lags. A shorter ring may be an invented head, or its blocks were replaced meanwhile.
-    return isLost && (!isSole || number > ring.oldest || ring.length < START_BLOCKS);
+    const isAlone = this.#origins.detached(ring).voters === 1;
+    // Rule 5. An origin that is alone and below a filled ring lags. A shorter ring may be an invented head, or its blocks were replaced meanwhile.
+    return isLost && (!isAlone || number > ring.oldest || ring.length < START_BLOCKS);
   }
 
   /** Rule 5. Whether a block is an ancestor of the ring: its nodes lag. */

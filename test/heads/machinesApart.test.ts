@@ -43,7 +43,7 @@ const gaps = ({ changes }: Tracking): string[] => {
 };
 
 for (const seed of [1, 2, 3]) {
-  test(`a sole URL of two machines, one 12 s behind: each block is published, with seed ${seed}`, async (t) => {
+  test(`a single URL of two machines, one 12 s behind: each block is published, with seed ${seed}`, async (t) => {
     const setup = await trackHeads(t, { height: 1_000 });
     balance(setup.node, 6, 6, seed);
     await mineFor(setup, 800_000, 2_000, () => setup.heads.markActive());

@@ -14,7 +14,7 @@ const errorsAboveHead = (node: ChainNode) => {
   };
 };
 
-test("a sole node with errors above its head: a reorganisation to a shorter chain", async (t) => {
+test("a single node with errors above its head: a reorganisation to a shorter chain", async (t) => {
   const setup = await trackHeads(t, { height: 100 });
   errorsAboveHead(setup.node);
   await run(setup, 3);
@@ -23,7 +23,7 @@ test("a sole node with errors above its head: a reorganisation to a shorter chai
   assert.equal(served(setup)?.hash, setup.chain.latest.hash);
 });
 
-test("a sole node with errors above its head: a devnet is reset", async (t) => {
+test("a single node with errors above its head: a devnet is reset", async (t) => {
   const setup = await trackHeads(t, { height: 100 });
   errorsAboveHead(setup.node);
   await run(setup, 3);
@@ -33,7 +33,7 @@ test("a sole node with errors above its head: a devnet is reset", async (t) => {
   assert.equal(served(setup)?.hash, other.latest.hash);
 });
 
-test("a sole node restarts soon after the start and reports height 0 for 10 s: the head does not move back", async (t) => {
+test("a single node restarts soon after the start and reports height 0 for 10 s: the head does not move back", async (t) => {
   const setup = await trackHeads(t, { height: 1_000 });
   await run(setup, 5);
   const { finalized } = await setup.heads.refresh();
