@@ -27,7 +27,7 @@ export interface ChainStatus {
   readonly name: string;
   /** Null until a node has reported it. */
   readonly chainId: number | null;
-  /** `agreed`: a majority of several origins has the newest block. `linked`: one origin's word decided. */
+  /** `agreed`: a majority of several origins has the newest block. `linked`: one origin alone decided. */
   readonly head: "agreed" | "linked" | null;
   readonly latest: HeadStatus | null;
   readonly safe: HeadStatus | null;

@@ -31,10 +31,7 @@ class CachedResponse implements CacheEntry, RpcResponse {
   }
 }
 
-/**
- * Cost of an entry without key and body: its objects, map and list slots, and the allocator's overhead.
- * test/long/cache-memory.ts compares it with resident memory.
- */
+/** Cost of an entry without key and body: its objects, map and list slots, and the allocator's overhead. */
 const ENTRY_BYTES = 1_024;
 
 /** Limit of one entry as a share of the cache, so that it does not evict most of the others. */

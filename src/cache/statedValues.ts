@@ -80,7 +80,7 @@ export class StatedValues {
     return `${period}${isAlone ? ".alone" : `.${this.#unagreed.get(hash) ?? 0}`}`;
   }
 
-  /** Called when a second origin has not stated a value of a block as it must. The word of one alone is not used again. */
+  /** Called when a second origin has not stated a value of a block as it must. A value of one alone is not used again. */
   onUnagreed({ hash }: BlockId): void {
     this.#reads++;
     this.#unagreed.set(hash, this.#reads);

@@ -24,7 +24,7 @@ export type HeaderFields = Readonly<Record<string, unknown>>;
  */
 export interface Heads {
   readonly latest: RingBlock;
-  /** Whether a majority of several origins has `latest`. If not, one origin's word decided. */
+  /** Whether a majority of several origins has `latest`. If not, one origin alone decided. */
   readonly isAgreed: boolean;
   readonly safe: BlockId | undefined;
   readonly finalized: BlockId | undefined;

@@ -122,7 +122,7 @@ const neededHeaders = (
 
 /**
  * Refreshes the heads, because the block is above them, and reads at the block then. A block that is still above them
- * is unknown: one node's word about it must not reach a client before it is served as latest.
+ * is unknown: before it is served as latest, no node's answer about it must reach a client.
  */
 const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<RpcResponse> => {
   const { chain, context } = input;

@@ -9,8 +9,8 @@ interface Rule {
 }
 
 /**
- * Reads that execute nothing, and whose parameters forebay has parsed: hex, numbers, booleans and block tags. No word of a client
- * and no text of a contract can stand in their errors.
+ * Reads that execute nothing, and whose parameters forebay has parsed: hex, numbers, booleans and block tags. No text of a
+ * client or of a contract can stand in their errors.
  */
 export const PLAIN_READS: ReadonlySet<string> = new Set([
   "eth_blockNumber",

@@ -86,7 +86,7 @@ export interface TransactionInclusionOptions {
 /** A node may not have the newest block yet when the subscription begins. The next head repeats the read. */
 const LOOKUPS = 2;
 
-/** Whether the block is in these heads. Of a block below the block ring, the word of the nodes counts. */
+/** Whether the block is in these heads. For a block below the block ring, it relies on the nodes. */
 const isServed = ({ number, hash }: BlockId, { latest, oldest, at }: Heads): boolean =>
   number <= latest.number && (number < oldest || at(number)?.hash === hash);
 

@@ -88,7 +88,7 @@ for (const [title, second] of [
   ["the other one returns errors", [DOWN, DOWN]],
   ["the other one does not respond in time", "hangs"],
 ] as const) {
-  test(`if ${title}, the word of one origin is returned, and is not confirmed`, async () => {
+  test(`if ${title}, the value of one origin is returned, and is not confirmed`, async () => {
     const { read } = createRig([RIGHT, second]);
     assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isAgreed: false });
   });

@@ -151,7 +151,7 @@ test("a restarted chain never reads the old chain's responses from Redis", async
   assert.equal(node.requests, 1);
 });
 
-test("a value on the word of an operator whose nodes a replica does not have is not read from Redis", async (t) => {
+test("a value of an operator whose nodes a replica does not have is not read from Redis", async (t) => {
   const server = await startRedis(t);
   const balance = createRequest({ retention: "final", block: { number: 800n } });
   const stating = (text: string) => countingSource(() => createResponse(text, { block: blockOf(800) }));

@@ -9,7 +9,7 @@ import { trackHeads } from "./trackHeads.ts";
 const BLOCK_MS = 2_000;
 const STEP_MS = 100;
 const SLOW_MS = 10_000;
-/** An origin that was served on its own word has a vote for three block times without a new head. A poll follows. */
+/** An origin whose head was served alone has a vote for three block times without a new head. A poll follows. */
 const LONGEST_ALONE_MS = 6_500;
 /** With a majority, a block is served when the second origin is polled. */
 const LONGEST_AGREED_MS = 2_500;

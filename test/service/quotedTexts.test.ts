@@ -60,7 +60,7 @@ for (const [method, { params }] of Object.entries(QUOTES)) {
   });
 }
 
-test("no word of a client reaches a node in a plain read", async (t) => {
+test("no text of a client reaches a node in a plain read", async (t) => {
   const { service, nodes } = await start(t);
   const params = ["unauthorized", "unauthorized", ["unauthorized"]];
   for (const method of PLAIN_READS) {

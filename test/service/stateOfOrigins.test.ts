@@ -148,7 +148,7 @@ for (const liar of [0, 1, 2]) {
 }
 
 for (const [method, params] of READS) {
-  test(`the node that lies about ${method} is suspended by the word of two others`, async (t) => {
+  test(`the node that lies about ${method} is suspended once two others contradict it`, async (t) => {
     const rig = await startRig(t, 3);
     rig.node(0).lies = [LIES_IN_STATE];
     // All three are asked, and their support of block hashes is known afterwards.
@@ -217,7 +217,7 @@ test("a known value costs no call with reads.agree 2, after its first read of tw
   }
 });
 
-test("while one of two origins is down, the word of the other is served, and is compared afterwards", async (t) => {
+test("while one of two origins is down, the value of the other is served, and is compared afterwards", async (t) => {
   const rig = await startRig(t, 2);
   rig.node(1).lies = [DOWN];
   rig.node(0).lies = [LIES_IN_STATE];
@@ -230,7 +230,7 @@ test("while one of two origins is down, the word of the other is served, and is 
   rig.node(1).lies = [];
   await until(async () => !isForged((await rig.read("eth_getBalance", [ALICE])).result), "the other origin is asked");
   for (const [method, params] of READS) {
-    assertTrue(await rig.read(method, params), "the word of one is not used any more");
+    assertTrue(await rig.read(method, params), "the value of one is not used any more");
   }
   assertTrue(await rig.simulate(), "and did not become known");
 });
@@ -321,11 +321,11 @@ test("what one of two origins alone stated of an execution's state is read again
   rig.node(1).lies = [];
   assertTrue(await rig.simulate(LONG_DATA), "it is not used again");
   const asked = rig.asked(...STATE_METHODS);
-  assertTrue(await rig.simulate(LONG_DATA), "the word of two");
+  assertTrue(await rig.simulate(LONG_DATA), "the value of two");
   assert.equal(rig.asked(...STATE_METHODS), asked, "which is");
 });
 
-test("what became known by the word of one origin ends with a reload that requires two", async (t) => {
+test("what one origin alone has stated ends with a reload that requires two", async (t) => {
   const rig = await startRig(t, 2, { agree: undefined });
   rig.node(0).lies = [LIES_IN_STATE];
   const isKnown = async (): Promise<boolean> => (await rig.count("state_lookups_total", 'outcome="hit"')) > 0;

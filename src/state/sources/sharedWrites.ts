@@ -10,7 +10,7 @@ export interface SharedWritesOptions {
   readonly values: Pick<LeasedValues, "take">;
   /** The origins of the nodes of the chain, by the name of the node. */
   readonly origins: ReadonlyMap<string, string>;
-  /** Whether a write set on the word of this node may be used here. */
+  /** Whether a write set that only this node has stated may be used here. */
   mayUse(node: string): boolean;
   /** A Redis that is slower is not asked for a time: each head would wait for it. */
   readonly maxReplyMs: number;

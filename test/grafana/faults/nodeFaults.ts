@@ -88,7 +88,7 @@ const startDisagreement = async (t: Lifespan) => {
     begin: () => {
       liar.lies = [{ name: "a wrong balance", methods: ["eth_getBalance"], result: () => "0x7" }];
     },
-    // Each account is refused now and then, so that the liar is asked. The comparison has the word of both.
+    // Each account is refused now and then, so that the liar is asked. The comparison has the values of both.
     call: async () => {
       const isLying = liar.lies.length > 0;
       first.lies = isLying && refused++ % CALLS_BETWEEN_REFUSALS === 0 ? [refuseEach(ACCOUNTS.length)] : first.lies;

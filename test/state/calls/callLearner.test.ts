@@ -141,7 +141,7 @@ test("an answer is learned with its reads, and its values are loaded round by ro
 
 for (const [name, isProven, changed] of [
   ["all values that it read are proven", true, {}],
-  ["a value is the word of a node", false, { stated: SLOT_KEY }],
+  ["a value is only stated by a node", false, { stated: SLOT_KEY }],
   ["the hash of the header was not computed", false, { options: { isCertain: () => false } }],
   ["it has a price", false, { key: JSON.stringify(["eth_call", [{ to: CONTRACT, gasPrice: "0x1" }, null]]) }],
   ["it is an estimate", false, { method: "eth_estimateGas" }],
@@ -311,7 +311,7 @@ test("the wait for a call that cannot be learned ends with its refusal", async (
 });
 
 for (const isPossible of [true, false]) {
-  test(`values on the word of a node are ${isPossible ? "proven" : "asked for once"} for a client that requires a proof`, async () => {
+  test(`values that only a node has stated are ${isPossible ? "proven" : "asked for once"} for a client that requires a proof`, async () => {
     const loads: (readonly StateKey[])[] = [];
     const rig = createRig({
       loader: {

@@ -172,7 +172,7 @@ class ModelRun {
     this.#chain.push({ id, slots });
   }
 
-  /** Adds one value by proof, or as the word of a node. */
+  /** Adds one value by proof, or as a node states it. */
   #learn(id: BlockId, slots: Map<number, ModelSlot>): void {
     const slot = this.#below(SLOTS);
     const known = slots.get(slot);

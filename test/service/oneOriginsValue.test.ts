@@ -140,7 +140,7 @@ test("a value of one origin is asked of another after ten minutes, and then cach
   assert.deepEqual(counts(), [1, 1], "no node is asked again, also for the other replica");
 });
 
-test("two origins that differ: the word of the node configured first is served, and lives for ten minutes", async (t) => {
+test("two origins that differ: the value of the node configured first is served, and lives for ten minutes", async (t) => {
   const { replicas, asked, balances, nameOf, counts, openAll, tick } = await start(t, { states: [FORGED, RIGHT] });
   const [one] = replicas;
   await balanceOn(one);
