@@ -21,7 +21,7 @@ const TEXTS: Readonly<Record<NotProvenReason, string>> = {
   pending: "no header binds a pending block",
 };
 
-/** The error of a call whose answer must be proven, and is not. No node is to blame for it. */
+/** The error of a call whose answer must be proven, and is not. It counts against no node. */
 export class NotProvenError extends RpcError {
   readonly reason: NotProvenReason;
 

@@ -153,11 +153,11 @@ const KINDS_OF_INVALID_PARAMS: ReadonlySet<NodeErrorKind> = new Set([
 ]);
 
 /** The kinds that count against a node, and that a text can name. */
-const BLAMING: ReadonlySet<NodeErrorKind> = new Set(["billing", "rateLimited", "unauthorized", "unreachable"]);
+const NODE_FAULTS: ReadonlySet<NodeErrorKind> = new Set(["billing", "rateLimited", "unauthorized", "unreachable"]);
 
 /**
- * Classifies a node's error. `code` is undefined if the node returned no JSON-RPC error. `isQuoting`: the text may hold words of a
- * client or of a contract, so only code and HTTP status can blame the node.
+ * Classifies a node's error. `code` is undefined if the node returned no JSON-RPC error. `isQuoting`: the text may hold text of a
+ * client or of a contract, so only code and HTTP status can count against the node.
  */
 export const errorKind = (
   code: number | undefined,
@@ -169,7 +169,7 @@ export const errorKind = (
     ({ kind, codes, statuses, message: pattern }) =>
       ((code !== undefined && codes?.includes(code)) ||
         statuses?.includes(httpStatus) ||
-        (pattern?.test(message) && !(isQuoting && BLAMING.has(kind)))) &&
+        (pattern?.test(message) && !(isQuoting && NODE_FAULTS.has(kind)))) &&
       (code !== INVALID_PARAMS || statuses?.includes(httpStatus) || KINDS_OF_INVALID_PARAMS.has(kind)),
   );
   if (rule) {

@@ -349,7 +349,7 @@ export class ChainState implements KnownState {
     });
   }
 
-  /** No source is left if no node supports any. A node that is down and a source that rests say the same for a time. */
+  /** No source is left if no node supports any. A node that is down and a suspended source say the same for a time. */
   #noteSource(source: WriteSetSourceKind, outcome: string): void {
     const { forwarded, upstreams } = this.#options;
     if (outcome !== "unsupported") {

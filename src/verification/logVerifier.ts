@@ -149,7 +149,7 @@ export class LogVerifier {
       const number = BigInt(block);
       const header = this.#verifier.headerOf({ hash: hash.toLowerCase(), number }, heads);
       const bloom = header?.logsBloom;
-      // A header that only a node stated blames no other node, unless its block is canonical.
+      // A header that only a node stated counts against no other node, unless its block is canonical.
       const isKnown = header?.isComputed === true || heads.at(number)?.hash === header?.hash;
       if (isKnown && isData(bloom)) {
         blooms.set(hash, parseData(bloom));

@@ -74,7 +74,7 @@ export const verifyStateProof = async (
   }
 };
 
-/** Returns what to throw for a failed check. A proof of another branch, or of an absent account, does not blame the node. */
+/** Returns what to throw for a failed check. A proof of another branch, or of an absent account, does not count against the node. */
 const errorOf = (
   error: unknown,
   { node, call }: VerifiedCall,

@@ -218,7 +218,7 @@ test("a liar that is one origin with two nodes is outvoted by two others", async
 });
 
 for (const names of [["a"], ["a", "b"], ["a", "b", "c"]]) {
-  test(`a write that a node's traces miss is found by a check, and rests them: ${names.length} origins`, async (t) => {
+  test(`a write that a node's traces miss is found by a check, and suspends them: ${names.length} origins`, async (t) => {
     const rig = await startRig(
       t,
       names.map((name) => ({ name })),

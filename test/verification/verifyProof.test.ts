@@ -50,17 +50,17 @@ interface Options {
   readonly block?: unknown;
 }
 
-/** A verifier of a chain, with the calls that it sent, the nodes that it blamed, and the responses that a thread verified. */
+/** A verifier of a chain, with the calls that it sent, the nodes that it reported, and the responses that a thread verified. */
 const start = ({ nodes = ["only"], level = "full", block = BLOCK }: Options = {}) => {
   const sent: Call[] = [];
-  const blamed: string[] = [];
+  const reported: string[] = [];
   const inThread: ResponseChecks[] = [];
   const evidence = new Evidence(
     {
       chain: "test",
       nodes: evidenceNodes(...nodes),
       off: [],
-      onWrongAnswer: (node, check) => blamed.push(`${node} ${check}`),
+      onWrongAnswer: (node, check) => reported.push(`${node} ${check}`),
     },
     silent(),
   );
@@ -77,7 +77,7 @@ const start = ({ nodes = ["only"], level = "full", block = BLOCK }: Options = {}
     const body = Buffer.from(JSON.stringify(result));
     await verifier.verify({ node: { name, send }, call, request, context: createContext() }, body);
   };
-  return { sent, blamed, inThread, verify };
+  return { sent, reported, inThread, verify };
 };
 
 const proofCall = (at: unknown, address: string = ADDRESS, keys: readonly string[] = []): Call =>
@@ -110,7 +110,7 @@ test("a proof by hash or of a final block must follow from the header, which is 
   );
 });
 
-test("a wrong proof that an account is absent is refused, but blames no node: some versions of Erigon return such ones", async () => {
+test("a wrong proof that an account is absent is refused, but counts against no node: some versions of Erigon return such ones", async () => {
   const { verify } = start();
   await verify(BY_HASH, recent(BY_HASH), honest);
   const call = proofCall({ blockHash: HASH }, ABSENT);
@@ -133,22 +133,22 @@ test("a client's block hash outside the ring is verified too", async () => {
   }
 });
 
-test("a node that is asked by number may be on another branch: it is not blamed, and its proof is not served", async () => {
-  const { verify, blamed } = start({ nodes: ["one", "two"] });
+test("a node that is asked by number may be on another branch: nothing counts against it, and its proof is not served", async () => {
+  const { verify, reported } = start({ nodes: ["one", "two"] });
   // The encoding of the chain is not known yet.
   await verify(BY_NUMBER, recent(BY_NUMBER), OF_OTHER_STATE, "one");
   await verify(BY_HASH, recent(BY_HASH), honest, "two");
   await verify(BY_NUMBER, recent(BY_NUMBER), honest, "one");
   await assert.rejects(verify(BY_NUMBER, recent(BY_NUMBER), OF_OTHER_STATE, "one"), isOtherBranch);
-  assert.deepEqual(blamed, []);
+  assert.deepEqual(reported, []);
 });
 
-test("the first lie is blamed once another node has the truth", async () => {
-  const { verify, blamed } = start({ nodes: ["liar", "honest"] });
+test("the first lie counts once another node has the truth", async () => {
+  const { verify, reported } = start({ nodes: ["liar", "honest"] });
   await assert.rejects(verify(BY_HASH, recent(BY_HASH), LIE, "liar"), isUnverified(false));
-  assert.deepEqual(blamed, []);
+  assert.deepEqual(reported, []);
   await verify(BY_HASH, recent(BY_HASH), honest, "honest");
-  assert.deepEqual(blamed, ["liar proof"]);
+  assert.deepEqual(reported, ["liar proof"]);
   await assert.rejects(verify(BY_HASH, recent(BY_HASH), LIE, "liar"), isUnverified(true));
 });
 
