@@ -197,30 +197,34 @@ export class CallCache {
     if (answer?.generation !== this.#options.follower.generation) {
       return this.#ask(call, entry, ask);
     }
-    const result = execution?.block.hash === call.block.hash ? execution.result : this.#execute(call, entry, answer);
-    return result === undefined ? this.#ask(call, entry, ask) : this.#answerAfter(call, result, ask);
+    const running = execution?.block.hash === call.block.hash ? execution.answer : this.#execute(call, entry, answer);
+    return running === undefined ? this.#ask(call, entry, ask) : this.#answerAfter(call, running, ask);
   }
 
   /** Begins the execution of a call whose answer has ended. Returns undefined at once if it cannot be executed here. */
   #execute(call: BlockCall, entry: CallEntry, ended: CallResult): Promise<CallResult | undefined> | undefined {
     const { table, runner } = this.#options;
-    const result = runner.rerun(call, ended)?.then((found) => {
+    const running = runner.rerun(call, ended)?.then((found) => {
       entry.execution = undefined;
       if (found !== undefined) {
         table.store(call, found, "recomputed");
       }
       return found;
     });
-    if (result !== undefined) {
-      entry.execution = { block: call.block, result };
+    if (running !== undefined) {
+      entry.execution = { block: call.block, answer: running };
     }
-    return result;
+    return running;
   }
 
   /** Waits for the execution, and answers with its result. Without one in time, asks a node. */
-  async #answerAfter(call: CacheableCall, result: Promise<CallResult | undefined>, ask: AskCall): Promise<RpcResponse> {
+  async #answerAfter(
+    call: CacheableCall,
+    running: Promise<CallResult | undefined>,
+    ask: AskCall,
+  ): Promise<RpcResponse> {
     const { table, waitMs } = this.#options;
-    const found = (await resultWithin(result, waitMs))?.result;
+    const found = (await resultWithin(running, waitMs))?.result;
     const entry = table.get(call.key);
     return found === undefined || entry === undefined
       ? this.#ask(call, entry, ask)

@@ -19,7 +19,7 @@ export interface CallEntry {
   /** The newest block at which the answer is known to be valid. */
   validAt: BlockId | undefined;
   /** The execution of the call at a block, while it runs. */
-  execution: { readonly block: BlockId; readonly result: Promise<CallResult | undefined> } | undefined;
+  execution: { readonly block: BlockId; readonly answer: Promise<CallResult | undefined> } | undefined;
   /** The newest block at which it could not be learned, or not be proven for a client. */
   refusedAt: bigint;
   /** Not learned before this time. */
