@@ -8,16 +8,16 @@ import { listSuite } from "./suites.ts";
 
 /** `node test/run.ts fast|slow|all|unit [FLAGS]` runs the test files of a suite, with flags of `node --test`. */
 
-/** More would disturb tests of services, which have deadlines of their own. */
-const PROCESSES_PER_CORE = 1;
+/** Tests of services wait half of their time: for nodes, blocks and deadlines. More would disturb these. */
+const PROCESSES_PER_CORE = 1.5;
 /** Unit tests alone. */
 const UNIT_PROCESSES_PER_CORE = 2;
-/** Unit tests beside the others, which wait half of their time: for nodes, blocks and deadlines. */
+/** Unit tests beside the others. */
 const BESIDE_PROCESSES_PER_CORE = 0.5;
 /** So much less than the others, so that unit tests use only what these leave. */
 const BESIDE_NICE = 10;
 /** Files of one folder share a process: it takes longer to start one, and to load the service, than most files run. */
-const FILES_PER_PROCESS = 8;
+const FILES_PER_PROCESS = 12;
 /** A file that measures or changes its process has one of its own. */
 const NEEDS_OWN_PROCESS =
   /^mock\.\w+\(|memoryUsage|MAX_STALL_MS|"node:(?:v8|async_hooks|inspector)|globalThis\.\w+ = /m;

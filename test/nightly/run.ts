@@ -10,8 +10,8 @@ import { parseArgs } from "node:util";
  * benches are short. It exits with 1 if a run has no result: it threw, or did not end. A verdict is only printed.
  */
 const USAGE = `npm run nightly -- [--seconds N] [NAMES], where a name is bench, long, fuzz, soak, or KIND/NAME`;
-/** At most four minutes each, and three hours together. */
-const SECONDS = { bench: 240, long: 120, fuzz: 90, soak: 240 } as const;
+/** At most four minutes each, and two hours together. */
+const SECONDS = { bench: 240, long: 60, fuzz: 60, soak: 240 } as const;
 /** A bench below this time is a short one. */
 const WHOLE_BENCH_SECONDS = 60;
 /** Their whole form takes longer than four minutes. */
