@@ -3,7 +3,7 @@ import type { StateReadAt } from "../cache/tieredStore.ts";
 import type { CallScope } from "../core/context.ts";
 import type { BlockId, HeaderFields, Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
-import type { RunScript } from "../core/sharedValues.ts";
+import type { RunScript, SharedValues } from "../core/sharedValues.ts";
 import type { StateKeys } from "../core/stateReader.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
@@ -49,6 +49,8 @@ export interface StateParts {
     readBlock(block: BlockId, scope: CallScope): Promise<Uint8Array>;
     /** Removes a node's response that may be wrong. */
     forget(read: StateReadAt, current: Heads): void;
+    /** Undefined without Redis, as `runScript`. */
+    readonly sharedValues: SharedValues | undefined;
     readonly runScript: RunScript | undefined;
     readonly maxScriptMs: number;
   };

@@ -7,6 +7,7 @@ import { until } from "../support/clients/until.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
+import { StandInCalls } from "../support/standIn/standInCalls.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
@@ -28,9 +29,11 @@ const createRig = async (t: TestContext, source: Source) => {
   const written = new WrittenChain(FORKS[source]);
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const redis = await startRedis(t);
+  const execution = await StandInCalls.create(written.chain);
   const startNode = async () => {
     const node = await StandInNode.start({
       chain: written.chain,
+      execution,
       ...(source === "trace" ? { traces: "geth" as const } : { hasAccessLists: true }),
     });
     t.after(() => node.close());
@@ -110,6 +113,31 @@ for (const source of ["accessList", "trace"] as const) {
     assert.equal((await spentBy(replicas)) - spent, (6 * spent) / before);
   });
 }
+
+test("a call that two replicas got at different blocks is learned at the second request", async (t) => {
+  const { written, start, node } = await createRig(t, "accessList");
+  const replicas = [await start(), await start()];
+  const [one, other] = replicas;
+  assert.ok(one && other);
+  await learn(written, replicas);
+  const ask = async ({ service }: Replica) => {
+    const { headers } = await rpc(service.url, "eth_call", [{ to: ALICE }, "latest"]);
+    return headers.get("cache-status") === STATE_HIT;
+  };
+  const turn = async (balance: bigint): Promise<void> => {
+    written.mine([[BOB, balance]]);
+    await Promise.all(replicas.map((replica) => replica.turn()));
+  };
+  const learned = () => metric(other.service.opsUrl, "forebay_state_answers_total", 'event="learned"');
+  assert.equal(await ask(one), false);
+  await turn(2n);
+  assert.equal(await ask(other), false);
+  await until(async () => (await learned()) === 1, "the call is learned");
+  await turn(3n);
+  const before = node.calls.get("eth_call");
+  assert.equal(await ask(other), true);
+  assert.equal(node.calls.get("eth_call"), before);
+});
 
 test("a block of another branch is not taken from a replica, and an orphan is undone", async (t) => {
   const { written, start } = await createRig(t, "accessList");

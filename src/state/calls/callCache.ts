@@ -19,6 +19,7 @@ import type { CallLearner } from "./callLearner.ts";
 import { type CallResult, gradeAt } from "./callResult.ts";
 import { type BlockCall, CALL_METHODS, type CallMethod } from "./callRun.ts";
 import type { CallRunner } from "./callRunner.ts";
+import type { WasSeen } from "./callSights.ts";
 import type { CallEntry, CallTable } from "./callTable.ts";
 
 export interface CallCacheOptions {
@@ -33,6 +34,8 @@ export interface CallCacheOptions {
   /** The longest wait for an execution, in milliseconds. */
   readonly waitMs: number;
   readonly checks: Pick<CallChecks, "onLocalResult" | "compare">;
+  /** Undefined without Redis. */
+  readonly wasSeen: WasSeen | undefined;
   readonly chain: string;
   readonly telemetry: Pick<Telemetry, "metrics">;
 }
@@ -242,12 +245,20 @@ export class CallCache {
       table.begin(call);
       return this.#askOnce(call, ask);
     }
+    const wasSeen = repetition === "new" ? this.#options.wasSeen?.(call) : undefined;
     return whenKnown(ask(repetition === "new" ? FIRST : undefined), (response) => {
       if (isFreshFromNode(response)) {
         void (repetition === "repeated" && this.#learn(call, response, generation));
+        void wasSeen?.then((isRepeated) => isRepeated && this.#learnFirst(call, response, generation));
       }
       return response;
     });
+  }
+
+  /** Learns a call at its first request here, because another replica got it at an earlier block. */
+  #learnFirst(call: CacheableCall, response: RpcResponse, generation: number): void {
+    this.#options.table.begin(call);
+    void this.#learn(call, response, generation);
   }
 
   /** Asks a node for an answer, and waits for its proof. Simultaneous requests share that. */

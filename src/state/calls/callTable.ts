@@ -81,7 +81,7 @@ const createEntry = (method: CallMethod, { number }: BlockId): CallEntry => ({
 
 /**
  * Calls with their answers, by the canonical text of method and parameters. The least used ones are evicted.
- * A call gets an entry when it is requested at a second block, or by a client that requires a proof.
+ * A call gets an entry when it is requested at a second block, of any replica, or by a client that requires a proof.
  */
 export class CallTable {
   readonly #options: CallTableOptions;

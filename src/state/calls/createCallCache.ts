@@ -16,6 +16,7 @@ import { CallChecks } from "./callChecks.ts";
 import { CallLearner } from "./callLearner.ts";
 import type { BlockCall, RunCall } from "./callRun.ts";
 import { CallRunner, type CallRunnerOptions } from "./callRunner.ts";
+import { createWasSeen } from "./callSights.ts";
 import { CallTable } from "./callTable.ts";
 import { NodeDefaultsCache } from "./nodeDefaults.ts";
 import type { StoredCall } from "./storedCall.ts";
@@ -113,7 +114,9 @@ export const createCallCache = (options: ChainCallCacheOptions): ChainCallCache 
   const blockTimeMs = () => upstreams.heads.blockTimeMs;
   const learner = new CallLearner({ ...shared, loader, table, defaults, runner, blockTimeMs });
   const { waitMs } = config.state;
-  const callCache = new CallCache({ ...shared, table, learner, loader, runner, checks, waits, waitMs });
+  const { sharedValues } = options.pipeline;
+  const wasSeen = sharedValues && createWasSeen(sharedValues);
+  const callCache = new CallCache({ ...shared, table, learner, loader, runner, checks, waits, waitMs, wasSeen });
   return {
     callCache,
     close: () => learner.close(),
