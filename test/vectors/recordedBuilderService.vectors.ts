@@ -98,6 +98,8 @@ test("a recorded feed at its recorded times, a node 20 ms away: live after the f
     pending: { mode: "feed", feeds: [feed.url] },
     blockTimeMs: 1_000,
     forks: "jovian",
+    // For values that no witness contains, the node returns zero. A check of known values would find that, and drop all.
+    state: { follow: false },
   });
   t.after(() => service.close());
   await connected;
