@@ -1,3 +1,4 @@
+import { until } from "../support/clients/until.ts";
 import { startChild } from "./support/child.ts";
 import { type Measured, measure, medianOf, type Server, spread } from "./support/compareServers.ts";
 import { startForebay } from "./support/forebay.ts";
@@ -33,6 +34,8 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const nodePort = (await node.message()) as number;
   const forebay = await startForebay(nodePort);
   try {
+    // A call before the first head is refused.
+    await until(async () => (await fetch(`${forebay.opsUrl}/readyz`)).ok, "forebay is ready");
     const times = { connections: CONNECTIONS, warmMs: short ? 500 : 1_000, measureMs: short ? 1_000 : 4_000 };
     const singles: Measured[] = [];
     const batches: Measured[] = [];
