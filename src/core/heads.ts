@@ -41,6 +41,10 @@ export const isCanonicalIn = (
   { number, hash }: BlockId,
 ): boolean => blocks?.at(number)?.hash === hash;
 
+/** Returns the header of a block. Undefined if the block is not canonical, or its header is not in the ring. */
+export const canonicalHeader = (heads: Heads | undefined, block: BlockId): HeaderFields | undefined =>
+  isCanonicalIn(heads, block) ? heads?.header(block.number) : undefined;
+
 /** The difference between two Heads: blocks `from` are no longer canonical, blocks `to` are new. Both are oldest first. */
 export interface HeadChange {
   readonly heads: Heads;

@@ -1,4 +1,4 @@
-import { type BlockId, type HeaderFields, isCanonicalIn } from "../../core/heads.ts";
+import { type BlockId, canonicalHeader, type HeaderFields } from "../../core/heads.ts";
 import { timeoutSignal } from "../../core/lazySignal.ts";
 import type { ChainForks } from "../../ethereum/rules.ts";
 import type { Upstreams } from "../../heads/upstreams.ts";
@@ -43,8 +43,7 @@ const createBlockLookups = ({ upstreams: { heads }, forks, ownHashes }: ChainCal
   return {
     // The hash of a header in the ring was not computed when it was added.
     headerOf: (block: BlockId): HeaderFields | undefined => {
-      const current = heads.current();
-      const header = isCanonicalIn(current, block) ? current?.header(block.number) : undefined;
+      const header = canonicalHeader(heads.current(), block);
       return header !== undefined && ownHashes.has(header) ? header : undefined;
     },
     isCertain: (header: HeaderFields): boolean => ownHashes.hasComputed(header) && forks()?.isShown !== true,

@@ -1,6 +1,6 @@
 import type { UnitsOf } from "../../access/providerUnits.ts";
 import { type Context, ownContext } from "../../core/context.ts";
-import { type BlockId, type CurrentHeads, isCanonicalIn } from "../../core/heads.ts";
+import { type BlockId, type CurrentHeads, canonicalHeader } from "../../core/heads.ts";
 import { isAborted } from "../../core/lazySignal.ts";
 import { NodeError, type NodeErrorKind } from "../../core/node.ts";
 import { parsedResult, type RpcRequest, type RpcResponse, type RpcSource } from "../../core/rpcSource.ts";
@@ -113,12 +113,7 @@ export class ProofReader {
     if (!isAllowed || this.#nowMs() < this.#pausedUntilMs) {
       return false;
     }
-    const current = heads.current();
-    return (
-      current !== undefined &&
-      isCanonicalIn(current, block) &&
-      isHash(current.header(block.number)?.blockAccessListHash)
-    );
+    return isHash(canonicalHeader(heads.current(), block)?.blockAccessListHash);
   }
 
   /** Returns the units of the proofs of these keys. */

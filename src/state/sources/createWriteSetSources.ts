@@ -1,5 +1,5 @@
 import { LeasedValues } from "../../cache/leasedValues.ts";
-import { type BlockId, type HeaderFields, isCanonicalIn } from "../../core/heads.ts";
+import { type BlockId, canonicalHeader, type HeaderFields } from "../../core/heads.ts";
 import { areRulesKnown, type BlobSchedule, newestRulesAt } from "../../ethereum/rules.ts";
 import type { Upstreams } from "../../heads/upstreams.ts";
 import { rankNodes } from "../../nodes/nodeSelection.ts";
@@ -45,10 +45,8 @@ const blobsAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: Block
 
 const headerOf =
   ({ upstreams }: WriteSetSourcesOptions) =>
-  (block: BlockId): HeaderFields | undefined => {
-    const heads = upstreams.heads.current();
-    return heads !== undefined && isCanonicalIn(heads, block) ? heads.header(block.number) : undefined;
-  };
+  (block: BlockId): HeaderFields | undefined =>
+    canonicalHeader(upstreams.heads.current(), block);
 
 /** With Redis, replicas share write sets. */
 const createShared = ({ upstreams, pipeline, guard }: WriteSetSourcesOptions): SharedWrites | undefined => {
