@@ -36,14 +36,13 @@ interface ExecutedChain {
 const createStates = (
   { config, shared: { telemetry }, upstreams, pipeline }: ChainParts,
   known: KnownState,
-): BlockStates => {
-  return new BlockStates({
+): BlockStates =>
+  new BlockStates({
     ...{ chain: config.name, heads: upstreams.heads, known, telemetry },
     fetcher: pipeline.createFetcher(FETCH_TIMEOUT_MS),
     epoch: (block) => pipeline.stated.epoch(Date.now(), block),
     onUnagreed: (block) => pipeline.stated.onUnagreed(block),
   });
-};
 
 const moduleOf = ({ op }: ChainForks): ModuleKind => (op === undefined ? "ethereum" : "optimism");
 

@@ -37,9 +37,9 @@ const MAY_BE_WRONG: ReadonlySet<DropReason> = new Set(["nodeChanged", "differenc
 
 const nowMs = (): number => performance.now();
 
-const optionsOf = (parts: StateParts, views: StateChain) => {
+const optionsOf = (parts: StateParts, served: StateChain) => {
   const { writeSetThread: thread, storage, telemetry } = parts.shared;
-  return { ...parts, views, thread, storage, telemetry, forwarded: views.forwarded };
+  return { ...parts, served, thread, storage, telemetry, forwarded: served.forwarded };
 };
 
 type Costs = Pick<FollowedState, "cost" | "guard">;
@@ -78,7 +78,7 @@ export class ChainState implements KnownState {
         untilLinked: (block) => untilLinked(block, options),
       });
     this.#store = this.#createStore();
-    this.#isWanted = options.views.ready
+    this.#isWanted = options.served.ready
       .then(() => this.#decideWanted())
       .catch((err: unknown) => {
         this.#logUnfollowed(err);
@@ -110,7 +110,7 @@ export class ChainState implements KnownState {
   forget(): void {
     if (this.#follower === undefined) {
       this.#store.clear();
-      this.#options.views.forgetExecuted();
+      this.#options.served.forgetExecuted();
     } else {
       this.#follower.forget();
     }
@@ -304,7 +304,7 @@ export class ChainState implements KnownState {
   }
 
   #createFollower({ cost, guard, values }: FollowedState): StateFollower {
-    const { config, upstreams, views, telemetry } = this.#options;
+    const { config, upstreams, served, telemetry } = this.#options;
     const { heads } = upstreams;
     return new StateFollower({
       heads,
@@ -313,13 +313,13 @@ export class ChainState implements KnownState {
       values,
       guard,
       ...{ chain: config.name, telemetry },
-      hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
+      hasSameRules: createSameRules({ forks: () => served.forks, heads: () => heads.current() }),
       onRead: (source, outcome) => this.#noteSource(source, outcome),
       onApplied: (writeSet) => this.#readers?.audit.onApplied(writeSet),
       onDropped: (reason) => {
         if (MAY_BE_WRONG.has(reason)) {
           this.#rows?.drop();
-          views.forgetExecuted();
+          served.forgetExecuted();
         }
         this.#readers?.learner.onDropped();
       },

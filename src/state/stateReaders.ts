@@ -25,7 +25,7 @@ export interface FollowedState {
 
 interface StateReadersOptions extends FollowedState, StateParts {
   readonly follower: StateFollower;
-  readonly views: Pick<StateChain, "execution" | "forks">;
+  readonly served: Pick<StateChain, "execution" | "forks">;
   /** The room for answers to calls. 0: none is kept. */
   readonly answerBytes: number;
   /** Prefers other nodes for a time: a value of this one is wrong. */
@@ -51,7 +51,7 @@ const nowMs = (): number => performance.now();
 
 /** Creates what reads the followed state of one chain. */
 export const createStateReaders = (options: StateReadersOptions): StateReaders => {
-  const { config, upstreams, pipeline, signal, views, follower, answerBytes } = options;
+  const { config, upstreams, pipeline, signal, served, follower, answerBytes } = options;
   const { telemetry } = options.shared;
   const { recordWrongValue, onAnswersDropped, cost, guard, values } = options;
   const chain = config.name;
@@ -67,14 +67,14 @@ export const createStateReaders = (options: StateReadersOptions): StateReaders =
   });
   const loader = new ValueLoader({ values, follower, reader, unitsOf: cost.unitsOf, proofs });
   const learner = new StateLearner({ ...checked, follower, loader, nowMs });
-  const { execution } = views;
+  const { execution } = served;
   const { waitMs } = config.state;
   const waits = new WriteSetWaits({ chain, telemetry, waitMs, blockTimeMs: () => heads.blockTimeMs });
   const calls =
     execution !== undefined && answerBytes > 0
       ? createCallCache({
           ...{ ...options, loader, audit, execution, waits, maxBytes: answerBytes },
-          forks: () => views.forks,
+          forks: () => served.forks,
           onDropped: onAnswersDropped,
         })
       : undefined;

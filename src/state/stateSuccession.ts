@@ -10,11 +10,11 @@ import type { StateChain, StateParts } from "./stateParts.ts";
 const LINK_MS = 2_000;
 
 interface Followed extends Pick<StateParts, "config" | "upstreams" | "signal"> {
-  readonly views: Pick<StateChain, "forks">;
+  readonly served: Pick<StateChain, "forks">;
 }
 
 /** A header with unknown fields ends the known rules. The newer chain may not have seen the first of them. */
-const rulesOf = ({ views: { forks } }: Pick<Followed, "views">): unknown =>
+const rulesOf = ({ served: { forks } }: Pick<Followed, "served">): unknown =>
   forks && { ...forks, unknownFrom: undefined };
 
 /** Returns whether the known state of one chain holds for the chain that replaces it: same chain, rules and options, and all its nodes. */

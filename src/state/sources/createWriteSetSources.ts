@@ -17,7 +17,7 @@ import { Witness } from "./witness.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 
 export interface WriteSetSourcesOptions extends StateParts {
-  readonly views: Pick<StateChain, "forks" | "systemContracts" | "findExecuted">;
+  readonly served: Pick<StateChain, "forks" | "systemContracts" | "findExecuted">;
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly guard: SourceGuard;
@@ -33,14 +33,19 @@ const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
   blockTimeMs: () => heads.blockTimeMs,
 });
 
-const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: BlockId): boolean => {
-  const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
-  return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
+const timestampAt = ({ upstreams }: WriteSetSourcesOptions, { number }: BlockId): bigint | undefined =>
+  upstreams.heads.current()?.at(number)?.timestamp;
+
+const areRulesKnownAt = (options: WriteSetSourcesOptions, block: BlockId): boolean => {
+  const { served } = options;
+  const timestamp = timestampAt(options, block);
+  return served.forks !== undefined && timestamp !== undefined && areRulesKnown(served.forks, timestamp);
 };
 
-const blobsAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: BlockId): BlobSchedule | undefined => {
-  const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
-  return timestamp === undefined ? undefined : views.forks && newestRulesAt(views.forks, number, timestamp).blobs;
+const blobsAt = (options: WriteSetSourcesOptions, block: BlockId): BlobSchedule | undefined => {
+  const { forks } = options.served;
+  const timestamp = timestampAt(options, block);
+  return timestamp === undefined ? undefined : forks && newestRulesAt(forks, block.number, timestamp).blobs;
 };
 
 const headerOf =
@@ -83,21 +88,21 @@ const createWitness = (options: WriteSetSourcesOptions, nodes: SourceNodes): Wit
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
-  const { config, upstreams, views, thread, cost, guard } = options;
+  const { config, upstreams, served, thread, cost, guard } = options;
   const { source, prove } = config.state;
   const nodes = createSourceNodes(upstreams);
   const shared = createShared(options);
   const witness = createWitness(options, nodes);
   const hasFeed = config.pending.feeds.length > 0;
   const sources: readonly WriteSetSource[] = [
-    ...(hasFeed ? [new FeedSource(views.findExecuted, prove === true ? witness : undefined)] : []),
+    ...(hasFeed ? [new FeedSource(served.findExecuted, prove === true ? witness : undefined)] : []),
     new ListSource({ ...nodes, thread, shared, headerOf: headerOf(options), unitsOf: cost.unitsOf }),
     new TraceSource({
       ...{ ...nodes, thread, shared, witness },
       nodesFor: (block) => nodes.nodesFor(block).filter(({ name }) => !guard.isSuspended(name)),
       isAllowed: (block) => source === "trace" || areRulesKnownAt(options, block),
       readBlock: options.pipeline.readBlock,
-      systemContracts: () => views.systemContracts,
+      systemContracts: () => served.systemContracts,
       blobs: (block) => blobsAt(options, block),
       unitsOf: cost.unitsOf,
     }),
