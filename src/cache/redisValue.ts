@@ -16,7 +16,7 @@ const SOURCE_VERSION = 2;
 const DEFLATED = 1;
 const FINAL = 2;
 const HAS_BLOCK = 4;
-const CONFIRMED = 8;
+const AGREED = 8;
 /** Earlier versions ignore the flags of grades. */
 const PROVEN = 16;
 const CHECKED = 32;
@@ -79,7 +79,7 @@ const flagsOf = ({ isFinal, block, isAgreed, grade }: CacheEntry, isDeflated: bo
   (isDeflated ? DEFLATED : 0) |
   (isFinal ? FINAL : 0) |
   (block === undefined ? 0 : HAS_BLOCK) |
-  (isAgreed === true ? CONFIRMED : 0) |
+  (isAgreed === true ? AGREED : 0) |
   (grade === undefined ? 0 : GRADE_FLAGS[grade]);
 
 const isKnownVersion = (version: number | undefined): boolean => version === VERSION || version === SOURCE_VERSION;
@@ -134,7 +134,7 @@ export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntr
     body,
     isFinal: (flags & FINAL) !== 0,
     storedAtMs: value.readDoubleBE(4),
-    ...(decoded.source && { source: decoded.source, isAgreed: (flags & CONFIRMED) !== 0 }),
+    ...(decoded.source && { source: decoded.source, isAgreed: (flags & AGREED) !== 0 }),
     ...(grade && { grade }),
     ...((flags & HAS_BLOCK) !== 0 && { block: { number: value.readBigUInt64BE(16), hash } }),
   };

@@ -64,7 +64,7 @@ const isComparable = (response: RpcResponse): response is Comparable =>
 const withinSecondMs = (context: Context): Context =>
   context.with({ deadlineMs: Math.min(context.deadlineMs, performance.now() + SECOND_MS) });
 
-const unconfirmed = (response: RpcResponse): RpcResponse => ({ ...response, isAgreed: false });
+const unagreed = (response: RpcResponse): RpcResponse => ({ ...response, isAgreed: false });
 
 /** The header of the block is known, or the block is newer than the view. Then its receipts cost one or two calls. */
 const isNew = ({ number }: BlockId, heads: Heads): boolean =>
@@ -163,7 +163,7 @@ class SecondOrigin implements RpcSource {
     const second = this.#statementOf(response);
     const node = this.#options.nodes.find(({ origin }) => origin === earlier.source.origin);
     if (second === undefined || node === undefined || second.node.origin === node.origin) {
-      return unconfirmed(response);
+      return unagreed(response);
     }
     const { body, block } = earlier;
     const first = { node, response: { ...second.response, body, node: node.name, ...(block && { block }) } };
@@ -171,14 +171,14 @@ class SecondOrigin implements RpcSource {
       return { ...response, isAgreed: true };
     }
     if (variesByNode(request.method) && !isNull(response)) {
-      return unconfirmed(response);
+      return unagreed(response);
     }
     const agreed = await this.#findMajority(read, first, second);
     if (agreed !== undefined) {
       return { ...agreed.response, isAgreed: true };
     }
     if (isNull(response)) {
-      return unconfirmed(first.response);
+      return unagreed(first.response);
     }
     // Nodes may choose a price, but have one state.
     if (needsAgreement(request.method)) {
@@ -188,7 +188,7 @@ class SecondOrigin implements RpcSource {
       }));
       this.#options.disagreements.report(request, statements);
     }
-    return unconfirmed(this.#preferred(first, second) === second ? response : await avoid(second.node.origin));
+    return unagreed(this.#preferred(first, second) === second ? response : await avoid(second.node.origin));
   }
 
   /** Checks a response by transaction hash: a receipt by those of its block, or by another origin, and a `null` by another origin. */
@@ -262,7 +262,7 @@ class SecondOrigin implements RpcSource {
     const second = this.#statementOf(await this.#askOther(read, [node.origin]));
     // The other node may have pruned it.
     if (second === undefined || isNull(second.response)) {
-      return unconfirmed(response);
+      return unagreed(response);
     }
     return isSame(read.request, response, second.response) ? response : this.#decideReceipt(read, first, second);
   }
@@ -278,7 +278,7 @@ class SecondOrigin implements RpcSource {
       return agreed.response;
     }
     const { response } = this.#preferred(first, second);
-    return isNull(response) ? response : unconfirmed(response);
+    return isNull(response) ? response : unagreed(response);
   }
 
   /** Of two blocks, receipts do not show which one is canonical. Neither do they for a `null`, if the block is old. */

@@ -65,7 +65,7 @@ export class KnownAncestors {
 /** The depth of the ring after a start: a reorganisation may go as deep, and the block time is measured over it. */
 export const START_BLOCKS = 64;
 const PERIOD_MS = 1_000;
-/** A node that lacks the blocks, or returns errors, is asked ever more seldom, and then for one block. */
+/** A node that lacks the blocks, or returns errors, is asked at growing intervals, and then for one block. */
 const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 60_000 };
 const BATCH_BLOCKS = 50;
 const IDLE_PERIOD_MS = 24_000;

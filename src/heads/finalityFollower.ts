@@ -71,7 +71,7 @@ const readTags = async (node: UpstreamNode, tags: readonly Tag[], signal: AbortS
   }
 };
 
-/** A tag for which a node is asked, with its last response. A tag that it answers with errors is read ever more seldom. */
+/** A tag for which a node is asked, with its last response. A tag that it answers with errors is read at growing intervals. */
 class AskedTag {
   readonly tag: Tag;
   readonly backOff: BackOff;

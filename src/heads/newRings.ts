@@ -115,7 +115,7 @@ export interface NewRingsOptions {
 const FIRST_HEADS_MS = 2_000;
 /** While one of three origins is alone, its head is not served for this time. The block time is not known yet. */
 const FIRST_ALONE_MS = aloneWaitMs(0);
-/** The search for a block that enough origins have is repeated ever more seldom. */
+/** The search for a block that enough origins have is repeated at growing intervals. */
 const SEARCHES = { failures: 1, openMs: 1_000, maxOpenMs: 10_000 };
 /** A block of this age is the newest one of a chain. An origin that synchronises has older ones. */
 const FRESH_SECONDS = 30;

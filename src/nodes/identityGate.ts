@@ -28,7 +28,7 @@ export interface IdentityGateOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** A node that is not identified is checked ever more seldom. */
+/** A node that is not identified is checked at growing intervals. */
 const CHECKS = { failures: 1, openMs: 1_000, maxOpenMs: 10_000 };
 const PERIOD_MS = 30_000;
 /** A node that is suspended again within this time keeps its delay: its load balancer may alternate between chains. */

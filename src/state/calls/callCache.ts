@@ -29,7 +29,7 @@ export interface CallCacheOptions {
   readonly cost: Pick<StateCost, "onCall">;
   readonly learner: Pick<CallLearner, "add">;
   readonly loader: Pick<ValueLoader, "mayProve">;
-  readonly runner: Pick<CallRunner, "rerun">;
+  readonly runner: Pick<CallRunner, "executeAgain">;
   readonly waits: WriteSetWaits;
   /** The longest wait for an execution, in milliseconds. */
   readonly waitMs: number;
@@ -207,7 +207,7 @@ export class CallCache {
   /** Begins the execution of a call whose answer has ended. Returns undefined at once if it cannot be executed here. */
   #execute(call: BlockCall, entry: CallEntry, ended: CallResult): Promise<CallResult | undefined> | undefined {
     const { table, runner } = this.#options;
-    const running = runner.rerun(call, ended)?.then((found) => {
+    const running = runner.executeAgain(call, ended)?.then((found) => {
       entry.execution = undefined;
       if (found !== undefined) {
         table.store(call, found, "recomputed");

@@ -41,7 +41,7 @@ const MAX_VALUES = 1_000;
 /** A node's answer to a call, from which forebay can learn what the call reads. */
 export interface LearnCandidate extends KnownCall {
   readonly clientId: string;
-  /** For a proven answer, values on the word of nodes are proven before it is learned. */
+  /** For a proven answer, values that only nodes stated are proven before it is learned. */
   readonly needs: Grade;
 }
 

@@ -43,7 +43,7 @@ export type KnownRun =
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
 /** What an execution returned, as far as it decides whether the result may answer. */
-interface Judged extends Pick<CallOutcome, "result" | "holdsWithLessGas"> {
+interface RunResult extends Pick<CallOutcome, "result" | "holdsWithLessGas"> {
   readonly reads: CallReads;
   /** The call has the same result whatever the base fee is. */
   readonly isFree: boolean;
@@ -60,12 +60,12 @@ const PRICES = ["gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBl
 /** Half of what geth gives to a call that names no gas. */
 const LEAST_GAS = 25_000_000n;
 /** Calls that are executed again. More of them would delay the simulations of clients. */
-const MAX_RERUNS = 32;
+const MAX_RUNNING = 32;
 
 /** Executes calls on known values alone, and decides whether a result may answer. No node is asked. */
 export class CallRunner {
   readonly #options: CallRunnerOptions;
-  #reruns = 0;
+  #running = 0;
 
   constructor(options: CallRunnerOptions) {
     this.#options = options;
@@ -98,36 +98,36 @@ export class CallRunner {
     const read = valuesRead(reads);
     const grade = weakestGrade([state.grades.weakestOf(read), mayProve ? "proven" : "checked"]);
     const unproven = mayProve ? state.grades.unprovenAmong(read) : [];
-    return this.#judge(call, { ...outcome, reads, isFree, grade, unproven });
+    return this.#answerOf(call, { ...outcome, reads, isFree, grade, unproven });
   }
 
   /**
    * Executes a call again whose answer ended, at a block of which all writes are known. Returns undefined at once if it cannot be
    * executed. The promise has undefined if a value is not known.
    */
-  rerun(call: BlockCall, ended: CallResult): Promise<CallResult | undefined> | undefined {
+  executeAgain(call: BlockCall, ended: CallResult): Promise<CallResult | undefined> | undefined {
     const { values, defaults, checks } = this.#options;
     const known = defaults.known(ended.node, call.block);
-    if (!ended.isRepeatable || known === undefined || this.#reruns >= MAX_RERUNS) {
+    if (!ended.isRepeatable || known === undefined || this.#running >= MAX_RUNNING) {
       return undefined;
     }
     const isReady = values.isReadable(call.block) && hasHeaderValues(ended.reads, known);
-    return isReady && !checks.isForwarded(call.key, call.block) ? this.#rerun(call, ended, known) : undefined;
+    return isReady && !checks.isForwarded(call.key, call.block) ? this.#executeAgain(call, ended, known) : undefined;
   }
 
-  async #rerun({ key, method, block }: BlockCall, { node, reads }: CallResult, defaults: NodeDefaults) {
+  async #executeAgain({ key, method, block }: BlockCall, { node, reads }: CallResult, defaults: NodeDefaults) {
     const { generation } = this.#options.follower;
-    this.#reruns++;
+    this.#running++;
     const call = { key, method, block, node, generation, expected: reads };
-    const run = await this.run(call, defaults.gas).finally(() => this.#reruns--);
+    const run = await this.run(call, defaults.gas).finally(() => this.#running--);
     return run.kind === "answer" && hasHeaderValues(run.answer.reads, defaults) ? run.answer : undefined;
   }
 
   /** Decides whether the result of an execution may answer. */
-  #judge(call: KnownCall, judged: Judged): KnownRun {
+  #answerOf(call: KnownCall, ran: RunResult): KnownRun {
     const { follower, values, checks, headerOf, isCertain, forget } = this.#options;
     const { key, block, node, generation, body } = call;
-    const { result, holdsWithLessGas, reads, isFree, grade, unproven } = judged;
+    const { result, holdsWithLessGas, reads, isFree, grade, unproven } = ran;
     const fields = headerOf(block);
     const header = resultHeader(fields);
     if (

@@ -45,7 +45,7 @@ interface Wanted {
 
 /**
  * Shares the write sets of paid sources among replicas by Redis: one reads a block's write set, the others take it. It names the
- * node on whose word it is, and this replica decides whether it trusts that node. Without Redis, each reads for itself.
+ * node that stated it, and this replica decides whether it uses values of that node. Without Redis, each reads for itself.
  */
 export class SharedWrites {
   readonly #options: SharedWritesOptions;
@@ -128,10 +128,10 @@ export class SharedWrites {
     return { body, block: { number: block.number, hash: block.hash }, isFinal: false, storedAtMs: Date.now(), source };
   }
 
-  /** Returns undefined for the write set of another block, and for one that this replica does not trust. */
+  /** Returns undefined for the write set of another block, and for one that this replica does not use. */
   async #parse(value: CacheEntry, { kind, block }: Wanted): Promise<WriteSet | undefined> {
     const { body: packed, source } = value;
-    if (value.block?.hash !== block.hash || !this.#isTrusted(kind, source)) {
+    if (value.block?.hash !== block.hash || !this.#isUsable(kind, source)) {
       return undefined;
     }
     // Each row is looked at, because another process wrote them.
@@ -140,7 +140,7 @@ export class SharedWrites {
   }
 
   /** A write set without a node is proven by the block's header. */
-  #isTrusted(kind: WriteSetSourceKind, source: CacheEntry["source"]): boolean {
+  #isUsable(kind: WriteSetSourceKind, source: CacheEntry["source"]): boolean {
     const { origins, mayUse } = this.#options;
     return source === undefined
       ? kind === "accessList"

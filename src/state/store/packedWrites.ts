@@ -34,7 +34,7 @@ const bytesOf = (value: Written<bigint> | undefined): Written<Uint8Array> | unde
   typeof value === "bigint" ? numberBytes(value) : value;
 
 /** Returns the hash of the code after the block, which is zero in rows if the code is empty. */
-const hashBytes = ({ code, codeHash }: AccountWrites): Written<Uint8Array> | undefined => {
+const codeHashBytes = ({ code, codeHash }: AccountWrites): Written<Uint8Array> | undefined => {
   const hash = code instanceof Uint8Array ? (codeHash ?? keccak256Hex(code)) : codeHash;
   return hash === undefined ? code : hash === EMPTY_CODE_HASH ? NOTHING : parseData(hash);
 };
@@ -45,7 +45,7 @@ const addAccount = (writer: RowWriter, address: Address, writes: AccountWrites):
     ["storage", otherSlots === "cleared" ? NOTHING : otherSlots],
     ["balance", bytesOf(balance)],
     ["nonce", bytesOf(nonce)],
-    ["code", code && hashBytes(writes)],
+    ["code", code && codeHashBytes(writes)],
   ] as const;
   for (const [field, value] of values) {
     if (value !== undefined) {
