@@ -8,7 +8,7 @@ import { secondOrigin } from "../cache/secondOrigin.ts";
 import { StatedValues } from "../cache/statedValues.ts";
 import { forgetStateRead, type StateReadAt, TieredStore } from "../cache/tieredStore.ts";
 import { type CallScope, ownContext } from "../core/context.ts";
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
@@ -72,6 +72,18 @@ const createReadBlock =
     return body;
   };
 
+/** Records the transactions of a new head, which a poll returned: a machine of a node that lags returns `null` for them. */
+const expectHead = (
+  negativeCache: NegativeCache,
+  { nodes }: Upstreams,
+  { heads: { latest }, to }: HeadChange,
+): void => {
+  const [polled] = to.length === 0 ? [] : nodes.flatMap(({ health }) => health.polledBody(latest.hash) ?? []);
+  if (polled !== undefined) {
+    negativeCache.expectBlock(polled, latest);
+  }
+};
+
 /** Creates the path of a read: see the picture of a request in docs/architecture.md. */
 export const createReadPipeline = (base: ChainBase): ReadPipeline => {
   const { config, shared, upstreams, unitsOf, signal } = base;
@@ -103,7 +115,10 @@ export const createReadPipeline = (base: ChainBase): ReadPipeline => {
       ownContext("warm-up", { heads: newest }, { signal, deadlineMs: performance.now() + config.upstream.timeoutMs }),
     log: telemetry.log,
   });
-  heads.subscribe((change) => reads.onChange(change));
+  heads.subscribe((change) => {
+    expectHead(negativeCache, upstreams, change);
+    reads.onChange(change);
+  });
   heads.setReadInFull(() => {
     const current = heads.current();
     return current !== undefined && reads.isReadInFull(current);

@@ -10,7 +10,7 @@ import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isProvenByHash } from "../verification/verifier.ts";
 import { type CacheEntry, type EntryStore, isCanonical, isValid, requestKey } from "./cacheEntry.ts";
-import { type NegativeCache, scanTransactionHashes } from "./negativeCache.ts";
+import type { NegativeCache } from "./negativeCache.ts";
 import { needsAgreement } from "./sameResult.ts";
 import { isStated, type StatedValues } from "./statedValues.ts";
 import { type ChainTiers, type FoundEntry, findStored, storeEntry } from "./tieredStore.ts";
@@ -22,9 +22,6 @@ export interface CachedOptions extends ChainTiers {
   readonly stated: StatedValues;
   readonly telemetry: Telemetry;
 }
-
-/** A larger response is not searched for transaction hashes, because that would block the event loop. */
-const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
 class CachedSource implements RpcSource {
   readonly #source: RpcSource;
@@ -151,8 +148,8 @@ class CachedSource implements RpcSource {
     if (entry === undefined || (isBypass && this.#isAgreedInMemory(key, entry))) {
       return false;
     }
-    if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
-      negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
+    if (rule.listsNewTransactions && response.block && listsTransactions(request)) {
+      negativeCache.expectBlock(body, response.block);
     }
     return storeEntry(this.#options, key, entry, retention);
   }
@@ -229,8 +226,8 @@ const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean
  * Whether the response is a block, its receipts or its logs.
  * A node that is behind may return `null` for their transactions.
  */
-const listsTransactions = ({ blockField }: RpcRequest, body: Uint8Array): boolean =>
-  (blockField === "hash" || blockField === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
+const listsTransactions = ({ blockField }: RpcRequest): boolean =>
+  blockField === "hash" || blockField === "firstBlockHash";
 
 /** The outcome of a look-up. */
 type Outcome = "memory" | EntryStore["name"] | "absent" | "miss" | "bypass";

@@ -6,6 +6,8 @@ import { asBuffer } from "../json/jsonBytes.ts";
 /** A `null` is cached until the head changes, but no longer than this. */
 const ABSENT_MS = 1_000;
 const MAX_ABSENT = 10_000;
+/** A larger body is not searched for transaction hashes, because that would block the event loop. */
+const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
 const NULL: RpcResponse = Object.freeze({
   body: new TextEncoder().encode("null"),
@@ -70,6 +72,13 @@ export class NegativeCache {
         this.#sealed.set(hash, block);
       }
       this.#absent.delete(hash);
+    }
+  }
+
+  /** Records the transactions of a block, by its JSON text or that of its receipts or logs. */
+  expectBlock(body: Uint8Array, block: BlockId): void {
+    if (body.byteLength <= MAX_LISTED_BYTES) {
+      this.expectTransactions(scanTransactionHashes(body), block);
     }
   }
 

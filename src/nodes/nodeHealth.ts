@@ -175,6 +175,11 @@ export class NodeHealth {
     this.#polled = polled;
   }
 
+  /** Returns the answer to the newest poll if it is this block. The caller only reads it. */
+  polledBody(hash: Hash): Uint8Array | undefined {
+    return this.#polled?.head.block.hash === hash ? this.#polled.body : undefined;
+  }
+
   /** Returns the answer to the newest poll if the call reads that block by its hash. Only once: bytes have one owner. */
   takePolled({ method, params: [hash, isFull] }: Call): Uint8Array | undefined {
     const polled = this.#polled;

@@ -236,7 +236,8 @@ test("a transaction of a replaced block only is null at once, and the null is ca
 test("the null of a node that does not show the view's block is asked of the next node", async (t) => {
   const chain = createFakeChain({ height: 20 });
   const { number, hash } = chain.latest;
-  const receipt = { transactionHash: hash, blockHash: hash, blockNumber: `0x${number.toString(16)}` };
+  const transactionHash = `0x${"5a".repeat(32)}`;
+  const receipt = { transactionHash, blockHash: hash, blockNumber: `0x${number.toString(16)}` };
   const [first, second] = await Promise.all(
     [null, receipt].map((known) => createFakeNode({ chain, handlers: { eth_getTransactionReceipt: () => known } })),
   );
@@ -249,7 +250,7 @@ test("the null of a node that does not show the view's block is asked of the nex
     await service.close();
   });
   Object.assign(first.faults, { error: { code: -32_000, message: "overloaded" }, methods: ["eth_getBlockByNumber"] });
-  const { body } = await rpc(service.url, "eth_getTransactionReceipt", [hash]);
+  const { body } = await rpc(service.url, "eth_getTransactionReceipt", [transactionHash]);
   assert.deepEqual(body.result, receipt);
   assert.equal(first.count("eth_getTransactionReceipt"), 1);
 });

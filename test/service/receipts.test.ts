@@ -164,6 +164,19 @@ for (const method of [RECEIPT, "eth_getTransactionByHash"]) {
   });
 }
 
+for (const method of [RECEIPT, "eth_getTransactionByHash"]) {
+  test(`${method}: a transaction of the served head is found although a machine of the one node lags`, async (t) => {
+    const [from, to] = chain.accounts;
+    const hash = await chain.devnet.rpc("eth_sendTransaction", { from, to, value: "0x1" });
+    await chain.devnet.rpc("anvil_mine", "0x1");
+    const { service, preferred } = await start(t, 1);
+    let count = 0;
+    preferred.lies = [{ name: "null", methods: [method], result: (result) => (count++ === 0 ? null : result) }];
+    assert.deepEqual(await ask(service, method, hash), await truthOf(method, hash));
+    assert.equal(count, 2);
+  });
+}
+
 test("a receipt of an old block is compared with that of another origin, and a lie is found by the block", async (t) => {
   await chain.devnet.rpc("anvil_mine", `0x${(HEADERS + 8).toString(16)}`);
   const { service, preferred, nodes } = await start(t, 3);
