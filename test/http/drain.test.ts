@@ -7,7 +7,7 @@ import { Agent, request } from "undici";
 import { createOpsServer } from "../../src/admin/opsServer.ts";
 import { drain } from "../../src/http/drain.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
-import { askUntilRefused } from "../support/clients/reconnecting.ts";
+import { askUntilRefused } from "../support/clients/sharedPort.ts";
 import { until } from "../support/clients/until.ts";
 import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 

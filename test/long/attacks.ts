@@ -7,7 +7,7 @@ import { type Child, startChild } from "../bench/support/child.ts";
 import { startConfigured } from "../bench/support/forebay.ts";
 import { round } from "../bench/support/result.ts";
 import { until } from "../support/clients/until.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 
 /**
  * All attacks at once: stalled bodies, clients that read nothing over HTTP and WebSocket, endless loops, pipelined calls, clients

@@ -5,7 +5,7 @@ import { createCallReads } from "../support/standIn/randomCalls.ts";
 import { STAND_INS, type StandInVariant } from "../world/state/standInVariants.ts";
 import { runStateWorld } from "../world/state/stateRun.ts";
 import { ComparedAuthorizations } from "./support/comparedAuthorizations.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 
 const WHOLE_SECONDS = 960;
 const MIN_SECONDS = 5;

@@ -11,7 +11,7 @@ import { damagePage, type FolderPage, listPages } from "./support/damagedPages.t
 import { type FolderClients, FolderReaders } from "./support/folderReaders.ts";
 import { createFolderWorld } from "./support/folderWorld.ts";
 import { canLimitFolders, fillFolder, limitedFolder } from "./support/limitedFolder.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 
 const WHOLE_KILLS = 50;
 const SHORT_KILLS = 3;
@@ -47,7 +47,7 @@ interface Kills {
 }
 
 const start = (run: Run, folder: string, launcher: readonly string[] = []): Promise<RunningCommand> =>
-  startCommand({ after: (end) => run.ends.push(end) }, run.world.configOf(folder), [], launcher);
+  startCommand({ after: (end) => run.ends.push(end) }, run.world.configOf(folder), launcher);
 
 const isUp = async ({ opsUrl }: RunningCommand): Promise<boolean> => (await metric(opsUrl, "forebay_disk_up")) === 1;
 

@@ -1,16 +1,10 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { freePort } from "../bench/support/nginx.ts";
 import { type SharedPortUse, useSharedPort } from "../support/clients/sharedPort.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { type RunningCommand, startCommand } from "../support/servers/command.ts";
 import { startRedis } from "../support/servers/redis.ts";
-import { launchReplica, type Replica } from "../support/servers/replica.ts";
 import { withLifespan } from "../support/servers/withLifespan.ts";
-
-interface DrainsOptions {
-  readonly seconds?: number | undefined;
-}
+import type { LongOptions } from "./support/longOptions.ts";
 
 const DRAINS = 5;
 /** Of one drain. Each has one request. */
@@ -28,28 +22,18 @@ const MAX_SHOWN = 5;
  * Two processes share a port. One after the other ends and is replaced, under clients that connect anew for each request.
  * Counts the new connections that the kernel resets. No other request fails.
  */
-export const long = async ({ seconds }: DrainsOptions) => {
+export const long = async ({ seconds }: LongOptions) => {
   const uses: SharedPortUse[] = [];
   const exits: (number | null)[] = [];
   await withLifespan(async (t) => {
-    const [node, redis, port, folder] = await Promise.all([
-      createFakeNode(),
-      startRedis(t),
-      freePort(),
-      mkdtemp(join(tmpdir(), "forebay-drains-")),
-    ]);
-    t.after(() => rm(folder, { recursive: true, force: true }));
+    const [node, redis, port] = await Promise.all([createFakeNode(), startRedis(t), freePort()]);
     t.after(() => node.close());
-    const start = async (): Promise<Replica> => {
-      const opsPort = await freePort();
-      const file = join(folder, `${opsPort}.json`);
-      const server = { port, opsPort, reusePort: true, drainDelayMs: 0 };
-      const chains = [{ name: "chain", nodes: [{ url: node.url }] }];
-      await writeFile(file, JSON.stringify({ chains, server, cache: { redis: redis.url } }));
-      const replica = await launchReplica({ opsPort, args: ["--config", file] });
-      t.after(() => replica.kill());
-      return replica;
-    };
+    const start = (): Promise<RunningCommand> =>
+      startCommand(t, {
+        chains: [{ name: "chain", nodes: [{ url: node.url }] }],
+        server: { port, reusePort: true },
+        cache: { redis: redis.url },
+      });
     const replicas = [await start(), await start()];
     const drains = seconds === undefined || seconds >= WHOLE_SECONDS ? DRAINS : 1;
     for (let drain = 0; drain < drains; drain++) {
@@ -61,7 +45,7 @@ export const long = async ({ seconds }: DrainsOptions) => {
         isOver: ({ connections }) => connections >= CONNECTIONS,
         onAnswer: ({ connections }) => {
           if (ended === undefined && connections >= CONNECTIONS * BEFORE_SHARE) {
-            ending?.stop();
+            ending?.signal("SIGTERM");
             ended = ending?.ended;
           }
         },

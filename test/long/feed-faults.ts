@@ -1,5 +1,5 @@
 import { prepareScenarios, type ScenarioResult, shortScenarios } from "../vectors/runScenarios.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 
 /** One block each second, and the start and the end of a run. */
 const ROUND_SECONDS = 7;

@@ -9,7 +9,7 @@ import { withLifespan } from "../support/servers/withLifespan.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
 import { createStateChain } from "../world/state/stateChain.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 
 const WHOLE_SECONDS = 180;
 const SEEDS = [1, 2, 3];

@@ -1,13 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "../bench/support/nginx.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
-import { launchReplica } from "../support/servers/replica.ts";
+import { startCommand } from "../support/servers/command.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { startBoundedNode } from "./support/boundedNode.ts";
-import { type OpenLoad, startOpenLoad } from "./support/openLoad.ts";
+import type { LongOptions } from "./support/longOptions.ts";
+import { countOf, type Offered, offerLoad } from "./support/openLoad.ts";
 
 const WHOLE_SECONDS = 300;
 /** Offered requests a second at the first step; each step offers more. */
@@ -24,8 +22,8 @@ const RECOVERY_FACTOR = 0.5;
 const RECOVERY_MS = 10_000;
 const MAX_RECOVERY_MS = 5_000;
 const WINDOW_MS = 1_000;
-/** A burst is accepted, so that an overload is known after some windows. */
-const DETECTION_WINDOWS = 4;
+/** A burst is accepted, so that an overload is known after some time. */
+const DETECTION_MS = 4_000;
 const TIMEOUT_MS = 2_000;
 const MAX_WAITING = 100;
 /**
@@ -42,24 +40,30 @@ const HANDLERS = {
 };
 
 /** Returns the time after which each further window had all its answers in time. */
-const recoveryOf = (load: OpenLoad): number => {
-  const bad = load.windows.findLastIndex(({ offered, inTime }) => offered > 0 && inTime < offered * SUSTAINABLE_SHARE);
-  return (bad + 1) * WINDOW_MS;
+const recoveryOf = (load: readonly Offered[]): number => {
+  const windows = [...Map.groupBy(load, ({ atMs }) => Math.floor(atMs / WINDOW_MS))];
+  const bad = windows.filter(([, window]) => countOf(window, "inTime") < window.length * SUSTAINABLE_SHARE);
+  return (Math.max(-1, ...bad.map(([index]) => index)) + 1) * WINDOW_MS;
 };
+
+const describe = (load: readonly Offered[]) => ({
+  offered: load.length,
+  ...Object.fromEntries((["inTime", "refused", "late", "other"] as const).map((kind) => [kind, countOf(load, kind)])),
+  errors: [...new Set(load.flatMap(({ text }) => text ?? []))],
+});
 
 /**
  * Offers more and more requests a second, until two steps in a row have less than SUSTAINABLE_SHARE of them answered in time.
  * The first step, at the lowest rate, warms the process up.
  */
 const findSustainable = async (url: string) => {
-  const offer = async (rate: number) =>
-    (await startOpenLoad({ url, rate, durationMs: STEP_MS, windowMs: WINDOW_MS }).ended).total;
-  await offer(FIRST_RATE);
+  await offerLoad(url, FIRST_RATE, STEP_MS);
   let [rate, failures] = [FIRST_RATE, 0];
   let sustainable = { rate: 0, goodput: 0 };
   for (let step = 0; step < MAX_STEPS && failures < 2; step++) {
-    const { inTime, offered } = await offer(rate);
-    if (inTime < offered * SUSTAINABLE_SHARE) {
+    const load = await offerLoad(url, rate, STEP_MS);
+    const inTime = countOf(load, "inTime");
+    if (inTime < load.length * SUSTAINABLE_SHARE) {
       failures++;
     } else {
       failures = 0;
@@ -77,63 +81,41 @@ const findSustainable = async (url: string) => {
  * Offers twice the sustainable load to one process, with a fixed rate of arrivals: hits, reads that only the node answers,
  * and simulations. The node answers a bounded number of calls a second.
  */
-export const long = async ({ seconds = WHOLE_SECONDS }: { readonly seconds: number | undefined }) => {
-  const chain = createFakeChain({ height: 400 });
-  const inner = await createFakeNode({ chain, handlers: HANDLERS });
-  const node = await startBoundedNode(inner.url);
-  const [port, opsPort] = await Promise.all([freePort(), freePort()]);
-  const folder = await mkdtemp(join(tmpdir(), "forebay-overload-"));
-  const file = join(folder, "config.yaml");
-  const chains = [
-    {
-      name: "chain",
-      nodes: [{ url: node.url, concurrency: 32 }],
-      upstream: { timeoutMs: TIMEOUT_MS, maxWaiting: MAX_WAITING },
-      verify: "cheap",
-      forks: "prague",
-      blockTimeMs: 2_000,
-    },
-  ];
-  await writeFile(file, JSON.stringify({ chains, server: { port, opsPort }, log: { level: "info" } }));
-  const replica = await launchReplica({
-    opsPort,
-    args: ["--config", file],
-  });
-  const url = `http://127.0.0.1:${port}/`;
-  try {
+export const long = ({ seconds = WHOLE_SECONDS }: LongOptions) =>
+  withLifespan(async (t) => {
+    const inner = await createFakeNode({ chain: createFakeChain({ height: 400 }), handlers: HANDLERS });
+    t.after(() => inner.close());
+    const node = await startBoundedNode(inner.url);
+    t.after(() => node.close());
+    const { url } = await startCommand(t, {
+      chains: [
+        {
+          name: "chain",
+          nodes: [{ url: node.url, concurrency: 32 }],
+          upstream: { timeoutMs: TIMEOUT_MS, maxWaiting: MAX_WAITING },
+          verify: "cheap",
+          forks: "prague",
+          blockTimeMs: 2_000,
+        },
+      ],
+    });
     const sustainable = await findSustainable(url);
     await sleep(WINDOW_MS);
     const rate = sustainable.rate * OVERLOAD_FACTOR;
-    const over = await startOpenLoad({ url, rate, durationMs: seconds * 1_000, windowMs: WINDOW_MS }).ended;
-    const after = await startOpenLoad({
-      url,
-      rate: sustainable.rate * RECOVERY_FACTOR,
-      durationMs: RECOVERY_MS,
-      windowMs: WINDOW_MS,
-    }).ended;
-    const goodput = over.total.inTime / seconds;
+    const over = await offerLoad(url, rate, seconds * 1_000);
+    const after = await offerLoad(url, sustainable.rate * RECOVERY_FACTOR, RECOVERY_MS);
+    const goodput = countOf(over, "inTime") / seconds;
     const recoveryMs = recoveryOf(after);
-    const known = over.windows.slice(DETECTION_WINDOWS);
-    const lateASecond = known.reduce((sum, { late }) => sum + late, 0) / (known.length * (WINDOW_MS / 1_000));
+    const known = over.filter(({ atMs }) => atMs >= DETECTION_MS);
+    const lateASecond = countOf(known, "late") / Math.max(1, seconds - DETECTION_MS / 1_000);
     return {
       name: "overload",
       passed:
         goodput >= MIN_GOODPUT_SHARE * sustainable.goodput &&
         recoveryMs <= MAX_RECOVERY_MS &&
         lateASecond <= MAX_LATE_A_SECOND &&
-        over.total.other === 0,
-      sustainable,
-      offered: rate,
-      goodput,
-      share: goodput / sustainable.goodput,
-      lateASecond,
-      recoveryMs,
-      over: over.total,
-      after: after.total,
+        countOf(over, "other") === 0,
+      ...{ sustainable, offered: rate, goodput, share: goodput / sustainable.goodput, lateASecond, recoveryMs },
+      ...{ over: describe(over), after: describe(after) },
     };
-  } finally {
-    replica.kill();
-    await replica.ended;
-    await Promise.all([node.close(), inner.close(), rm(folder, { recursive: true })]);
-  }
-};
+  });

@@ -6,7 +6,7 @@ import type { Flashblock } from "../devnet/flashblock.ts";
 import { startTraffic } from "../devnet/traffic.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { type Front, type FrontResponse, forwardTo, startFront } from "../support/fakes/front.ts";
-import { createService, type Service } from "../support/servers/service.ts";
+import { createService } from "../support/servers/service.ts";
 import {
   type Batch,
   createBatch,
@@ -20,7 +20,8 @@ import {
   type Watched,
   watchTraffic,
 } from "./support/comparePending.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
+import { countedBy } from "./support/stateCounts.ts";
 
 /** `VARIANT=text` selects variants by a part of their name, `SEED=n` other calls. */
 const only = process.env.VARIANT;
@@ -210,12 +211,6 @@ const loseMessages = async (devnet: Devnet, share: number): Promise<FeedServer> 
 const isDeployed = async (node: Batch, token: string): Promise<boolean> => {
   const { outcomes } = await node([["eth_getCode", token, "latest"]]);
   return String(outcomes[0]?.result).length > 2;
-};
-
-type Counter = "pendingMismatches" | "feedMessages" | "pendingDropped" | "pendingAnswers";
-const countedBy = async ({ telemetry }: Service, name: Counter, label: string) => {
-  const { values } = await telemetry.metrics[name].get();
-  return Object.fromEntries(values.map(({ labels, value }) => [new Map(Object.entries(labels)).get(label), value]));
 };
 
 /** Comparisons that run. A devnet of the variant waits for them, with as many at once as a delay needs. */

@@ -11,7 +11,7 @@ import { StandInNode, type StandInNodeOptions } from "../support/standIn/standIn
 import { wordOf } from "../support/standIn/stateKeys.ts";
 import { createStateReads } from "../support/standIn/stateReads.ts";
 import { createStateChain, drive } from "../world/state/stateChain.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 import { LIE_CLASSES, type LyingKind, ProvenLiar, WITNESS_LIE_CLASSES } from "./support/provenLies.ts";
 
 const WHOLE_SECONDS = 240;

@@ -3,6 +3,8 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode, type Faults } from "../support/fakes/fakeNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import type { LongOptions } from "./support/longOptions.ts";
+import { sendAtRate } from "./support/openLoad.ts";
 
 /** The report of a fault to the operator: the metric of the alert, the least value, and the log line. */
 interface Report {
@@ -16,6 +18,8 @@ interface Report {
 interface ProviderFault {
   readonly faults: Faults;
   readonly report?: Report;
+  /** No read may take longer. */
+  readonly maxStallMs?: number;
 }
 
 const REJECTING: Report = {
@@ -33,14 +37,10 @@ const SLOW_MS = 1_500;
 
 /** The ways in which providers fail. */
 const FAULTS: Readonly<Record<string, ProviderFault>> = {
-  quota: { faults: { error: { code: -32_000, message: "daily request limit reached" } }, report: REJECTING },
-  unknown: { faults: { error: { code: -32_099, message: "something that nobody has ever seen" } } },
-  rateLimit: { faults: { answer: 429 }, report: { ...REJECTING, afterMs: 5_000 } },
-  // After the fault before, the node gets few reads at first. The same is true of `half` and `dead`.
-  revoked: { faults: { answer: 401 }, report: { ...REJECTING, afterMs: 4_000 } },
-  slow: { faults: { delayMs: SLOW_MS } },
+  // First: after slow responses, hedges are late.
   hanging: {
     faults: { answer: "hang" },
+    maxStallMs: 1_500,
     report: {
       metric: "forebay_upstream_hung",
       atLeast: 1,
@@ -48,6 +48,12 @@ const FAULTS: Readonly<Record<string, ProviderFault>> = {
       afterMs: 5_000,
     },
   },
+  quota: { faults: { error: { code: -32_000, message: "daily request limit reached" } }, report: REJECTING },
+  unknown: { faults: { error: { code: -32_099, message: "something that nobody has ever seen" } } },
+  rateLimit: { faults: { answer: 429 }, report: { ...REJECTING, afterMs: 5_000 } },
+  // After the fault before, the node gets few reads at first. The same is true of `half` and `dead`.
+  revoked: { faults: { answer: 401 }, report: { ...REJECTING, afterMs: 4_000 } },
+  slow: { faults: { delayMs: SLOW_MS } },
   behind: {
     faults: { lag: LAG_BLOCKS },
     report: {
@@ -94,32 +100,19 @@ interface Load {
   readonly failures: string[];
 }
 
-/** Sends calls at a fixed rate, whatever the answers take. Resolves when the last has its answer. */
-const callAlways = async (url: string, load: Load, seed: number, signal: AbortSignal): Promise<void> => {
-  const inFlight = new Set<Promise<void>>();
-  const call = async (at: number): Promise<void> => {
-    const [method, params] = READS[at % READS.length]?.(seed + at) ?? ["eth_chainId", []];
-    const startedMs = performance.now();
-    const answer = await rpc(url, method, params).catch(String);
-    const ms = performance.now() - startedMs;
-    if (ms > load.longestMs) {
-      load.longestMs = ms;
-      load.longest = method;
-    }
-    if (typeof answer === "string" || answer.status !== 200 || answer.body.result === undefined) {
-      load.failures.push(`${method} ${typeof answer === "string" ? answer : answer.text.slice(0, 200)}`);
-    }
-  };
-  const startMs = performance.now();
-  while (!signal.aborted) {
-    const due = Math.floor(((performance.now() - startMs) / 1_000) * CALLS_PER_SECOND);
-    for (; load.calls < due; load.calls += 1) {
-      const sent = call(load.calls).finally(() => inFlight.delete(sent));
-      inFlight.add(sent);
-    }
-    await sleep(1_000 / CALLS_PER_SECOND);
+/** Sends one of the reads, and notes its failure, or its time if it took the longest. */
+const callOnce = async (url: string, load: Load, at: number): Promise<void> => {
+  const [method, params] = READS[at % READS.length]?.(at) ?? ["eth_chainId", []];
+  load.calls++;
+  const startedMs = performance.now();
+  const answer = await rpc(url, method, params).catch(String);
+  const ms = performance.now() - startedMs;
+  if (ms > load.longestMs) {
+    Object.assign(load, { longestMs: ms, longest: method });
   }
-  await Promise.all(inFlight);
+  if (typeof answer === "string" || answer.status !== 200 || answer.body.result === undefined) {
+    load.failures.push(`${method} ${typeof answer === "string" ? answer : answer.text.slice(0, 200)}`);
+  }
 };
 
 /** Whether the report of a fault appears while it lasts. */
@@ -165,7 +158,12 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
   };
   const load: Load = { calls: 0, longestMs: 0, longest: "", failures: [] };
   const stopping = new AbortController();
-  const calling = callAlways(service.url, load, isPushed ? 1e6 : 2e6, stopping.signal);
+  const first = isPushed ? 1e6 : 2e6;
+  const calling = sendAtRate(
+    CALLS_PER_SECOND,
+    () => stopping.signal.aborted,
+    (at) => callOnce(service.url, load, first + at),
+  );
   await sleep(phaseMs / 2);
   const healthyFrom = countOf(nodes);
   await sleep(phaseMs);
@@ -174,7 +172,9 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
   const phases: Record<string, unknown> = {};
   const problems: string[] = [];
   let faulty = 0;
-  for (const [at, [name, { faults, report }]] of Object.entries(FAULTS).entries()) {
+  for (const [at, [name, { faults, report, maxStallMs = Number.POSITIVE_INFINITY }]] of Object.entries(
+    FAULTS,
+  ).entries()) {
     const node = nodes[at % 2 === 0 ? 0 : 1];
     await sleep(phaseMs * HEALTHY_SHARE);
     lines.length = 0;
@@ -200,7 +200,7 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
       ratio: Number((requests / healthy).toFixed(2)),
       ...(isAsked && { reported: isReported }),
     };
-    if (failed > 0 || (isAsked && !isReported)) {
+    if (failed > 0 || (isAsked && !isReported) || longestMs > maxStallMs) {
       problems.push(name);
     }
   }
@@ -223,10 +223,10 @@ const runProviders = async (phaseMs: number, isPushed: boolean) => {
 
 /**
  * One of two providers fails in each way for a minute, and is back. Clients send 40 calls a second. Heads are polled, or pushed.
- * No call fails. The fault is reported by the metric of its alert and by a log line. The nodes get at most 1.2 times the requests
+ * No call fails, and a node that hangs delays none by more than 1.5 s. The fault is reported by the metric of its alert and by a log line. The nodes get at most 1.2 times the requests
  * of the time without a fault.
  */
-export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
+export const long = async ({ seconds }: LongOptions) => {
   const parts = Object.keys(FAULTS).length * (1 + HEALTHY_SHARE) + 1.5;
   const phaseMs = seconds === undefined ? WHOLE_MS : Math.max(MIN_FAULT_MS, (seconds * 1_000) / parts);
   const [polled, pushed] = await Promise.all([runProviders(phaseMs, false), runProviders(phaseMs, true)]);

@@ -3,7 +3,7 @@ import { HEAD_LIES } from "../support/fakes/headLies.ts";
 import { withLifespan } from "../support/servers/withLifespan.ts";
 import type { Untrue } from "../world/reorgs/recordedReplica.ts";
 import { type ReorgStep, startReorgRun } from "../world/reorgs/reorgRun.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 
 const DEFAULT_SECONDS = 300;
 /** `SEED=n` selects other steps. */

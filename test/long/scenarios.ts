@@ -1,7 +1,7 @@
 import { runTruth } from "../truth/truthRun.ts";
 import { countFaults, formatTruthTable, hasAnswers } from "../truth/truthTable.ts";
 import { createForebayProxy } from "../world/proxies/forebayProxy.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 
 const WHOLE_SECONDS = 600;
 /** `SCENARIO=name` selects one, `SEED=n` other blocks and calls. */

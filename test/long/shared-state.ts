@@ -13,7 +13,7 @@ import { createStateReads } from "../support/standIn/stateReads.ts";
 import { createStateChain } from "../world/state/stateChain.ts";
 import { runKilledHolder } from "./support/killedHolder.ts";
 import { LeaseTakeover } from "./support/leaseTakeover.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 import { LIED, type SharedReplica, startSharedReplicas } from "./support/sharedReplicas.ts";
 import { foundByService, stateCounts } from "./support/stateCounts.ts";
 

@@ -4,8 +4,7 @@ import { createStateReads } from "../support/standIn/stateReads.ts";
 import { LONG_FAULTS } from "../world/planted/longFaults.ts";
 import { STAND_INS, type StandInVariant } from "../world/state/standInVariants.ts";
 import { runStateWorld } from "../world/state/stateRun.ts";
-import { runDevnetVariant } from "./support/devnetVariant.ts";
-import type { LongOptions } from "./support/memory.ts";
+import type { LongOptions } from "./support/longOptions.ts";
 import { foundByService, stateCounts } from "./support/stateCounts.ts";
 
 /** A run with a planted fault ends at its first difference. */
@@ -53,42 +52,19 @@ const runStandIn = (variant: StandInVariant, { seconds, steps }: Length) =>
     },
   });
 
-interface VariantResult {
-  readonly comparisons: number;
-  readonly errors: number;
-  readonly differences: readonly unknown[];
-  readonly foundByService: number;
-}
-
-interface Variant {
-  readonly name: string;
-  readonly run: (length: Length) => Promise<VariantResult>;
-}
-
-const VARIANTS: readonly Variant[] = [
-  ...STAND_INS.map((variant) => ({
-    name: variant.name,
-    run: (length: Length) => runStandIn(variant, length),
-  })),
-  ...(["feed", "trace"] as const).map((source) => ({
-    name: `${source} of a devnet`,
-    run: (length: Length) => runDevnetVariant({ ...length, source, seed }),
-  })),
-];
-
 export const takesSteps = true;
 
 /**
  * Compares random state reads with a node at the same hash, while blocks arrive and are reorganised. A step is a block or a
- * reorganisation that the service serves; on a devnet it is a block.
+ * reorganisation that the service serves.
  */
 export const long = async ({ seconds, steps }: LongOptions) => {
-  const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
+  const chosen = STAND_INS.filter(({ name }) => only === undefined || name.includes(only));
   const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
   const variants: Record<string, unknown> = {};
   let passed = true;
   for (const variant of chosen) {
-    const result = await variant.run({ seconds: each, steps });
+    const result = await runStandIn(variant, { seconds: each, steps });
     console.log(variant.name, JSON.stringify(result));
     variants[variant.name] = result;
     const { comparisons, errors, differences, foundByService: found } = result;

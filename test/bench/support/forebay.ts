@@ -1,10 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { startProcess } from "../../support/servers/command.ts";
 import type { Server } from "./compareServers.ts";
 
 /** The root of this checkout. */
@@ -60,41 +58,11 @@ export const startConfigured = async (config: object, tree: URL = THIS_TREE): Pr
   };
 };
 
-/** The line that a process prints once it listens. */
-interface Started {
-  readonly listening: string;
-  readonly ops: string;
-}
-
-/** The process prints its URLs as a line of JSON. */
-const start = async (options: readonly string[], tree: URL, env: NodeJS.ProcessEnv) => {
-  const child = spawn(process.execPath, [binOf(tree), ...options], { stdio: ["ignore", "pipe", "inherit"], env });
-  const ended = once(child, "exit");
-  const said = Promise.withResolvers<Started>();
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    try {
-      const { listening, ops }: Partial<Started> = JSON.parse(line) ?? {};
-      if (typeof listening === "string") {
-        said.resolve({ listening, ops: ops ?? "" });
-      }
-    } catch {
-      // Ignore lines that are not JSON.
-    }
-  });
-  ended.then(([code]) => said.reject(new Error(`forebay ended with ${code} before it printed its URL`)));
-  const { listening, ops } = await said.promise;
-  const stop = async (signal: "SIGTERM" | "SIGKILL"): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill(signal);
-      await ended;
-    }
+const start = async (args: readonly string[], tree: URL, env: NodeJS.ProcessEnv) => {
+  const { url, opsUrl, pid, ended, signal } = await startProcess({ args, bin: binOf(tree), env });
+  const stop = async (name: "SIGTERM" | "SIGKILL"): Promise<void> => {
+    signal(name);
+    await ended;
   };
-  return {
-    port: Number(new URL(listening).port),
-    opsUrl: ops,
-    path: "/",
-    pids: [child.pid ?? 0],
-    stop,
-    end: () => stop("SIGKILL"),
-  };
+  return { port: Number(new URL(url).port), opsUrl, path: "/", pids: [pid], stop, end: () => stop("SIGKILL") };
 };

@@ -1,38 +1,43 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 
-/** Results of the requests that were due in a time. */
-export interface LoadCount {
-  offered: number;
-  /** Answered with a result within the client's patience. */
-  inTime: number;
-  /** Refused with 503 and Retry-After, or 429. */
-  refused: number;
-  /** Answered later, or not at all. */
-  late: number;
-  /** Any other answer. */
-  other: number;
-  longestRefusalMs: number;
-  readonly errors: Record<string, number>;
-}
+const TICK_MS = 5;
 
-export interface OpenLoad {
-  readonly total: LoadCount;
-  readonly windows: readonly LoadCount[];
-}
+/**
+ * Sends at a fixed rate a second, whatever the answers take, until it is over. Resolves when all have ended. What is due after a tick is
+ * sent at once.
+ */
+export const sendAtRate = async (
+  rate: number,
+  isOver: () => boolean,
+  send: (at: number, dueMs: number) => Promise<void>,
+  tickMs = TICK_MS,
+): Promise<void> => {
+  const running = new Set<Promise<void>>();
+  const startMs = performance.now();
+  for (let sent = 0; !isOver(); await sleep(tickMs)) {
+    for (; sent < ((performance.now() - startMs) * rate) / 1_000; sent++) {
+      const one = send(sent, startMs + (sent * 1_000) / rate).finally(() => running.delete(one));
+      running.add(one);
+    }
+  }
+  await Promise.all(running);
+};
 
-export interface OpenLoadOptions {
-  readonly url: string;
-  /** Requests a second, whatever was answered. */
-  readonly rate: number;
-  readonly durationMs: number;
-  readonly windowMs: number;
+/** `refused`: 503 with Retry-After, or 429. `late`: after the client's patience, or not at all. */
+type Kind = "inTime" | "refused" | "late" | "other";
+
+export interface Offered {
+  readonly kind: Kind;
+  /** When it was due, from the begin of the load. */
+  readonly atMs: number;
+  /** What was answered instead of a result. */
+  readonly text: string | undefined;
 }
 
 const PATIENCE_MS = 2_000;
 /** More than requests that wait at once: a waiting request must not delay the others. */
 const CONNECTIONS = 4_096;
-const TICK_MS = 5;
 
 const addressOf = (at: number): string => `0x${at.toString(16).padStart(40, "0")}`;
 
@@ -52,17 +57,7 @@ const nextCall = (): { readonly method: string; readonly params: readonly unknow
   return { method: "eth_simulateV1", params: [{ blockStateCalls: [{ calls }] }, "0x10"] };
 };
 
-const newCount = (): LoadCount => ({
-  ...{ offered: 0, inTime: 0, refused: 0, late: 0, other: 0, longestRefusalMs: 0 },
-  errors: {},
-});
-
-interface Outcome {
-  readonly kind: "inTime" | "refused" | "late" | "other";
-  readonly text?: string;
-}
-
-const send = async (url: string, dispatcher: Agent, dueMs: number): Promise<Outcome> => {
+const send = async (url: string, dispatcher: Agent, dueMs: number): Promise<Pick<Offered, "kind" | "text">> => {
   try {
     const { statusCode, headers, body } = await request(url, {
       method: "POST",
@@ -73,61 +68,33 @@ const send = async (url: string, dispatcher: Agent, dueMs: number): Promise<Outc
     });
     const text = await body.text();
     if (performance.now() > dueMs + PATIENCE_MS) {
-      return { kind: "late" };
+      return { kind: "late", text: undefined };
     }
     if (statusCode === 200 && text.includes('"result"')) {
-      return { kind: "inTime" };
+      return { kind: "inTime", text: undefined };
     }
     const isRefusal = statusCode === 429 || (statusCode === 503 && headers["retry-after"] !== undefined);
     return { kind: isRefusal ? "refused" : "other", text: `${statusCode} ${text.replace(/\d{2,}/g, "N")}` };
   } catch {
-    return { kind: "late" };
+    return { kind: "late", text: undefined };
   }
 };
 
-/** Sends requests at a fixed rate. A request counts from the time at which it was due. */
-export const startOpenLoad = (options: OpenLoadOptions): { readonly ended: Promise<OpenLoad> } => {
-  const { url, rate, durationMs, windowMs } = options;
+/** Offers requests at a fixed rate for a time. A request counts from the time at which it was due. */
+export const offerLoad = async (url: string, rate: number, durationMs: number): Promise<readonly Offered[]> => {
   const dispatcher = new Agent({ connections: CONNECTIONS });
-  const total = newCount();
-  const windows = Array.from({ length: Math.ceil(durationMs / windowMs) }, newCount);
+  const offered: Offered[] = [];
   const startMs = performance.now();
-
-  const run = async (dueMs: number): Promise<void> => {
-    const counts = [total, windows[Math.floor((dueMs - startMs) / windowMs)] ?? total];
-    const { kind, text } = await send(url, dispatcher, dueMs);
-    const tookMs = performance.now() - dueMs;
-    for (const count of new Set(counts)) {
-      count[kind]++;
-      if (kind === "refused") {
-        count.longestRefusalMs = Math.max(count.longestRefusalMs, Math.round(tookMs));
-      }
-    }
-    if (text !== undefined) {
-      total.errors[text] = (total.errors[text] ?? 0) + 1;
-    }
-  };
-
-  const offer = async (): Promise<OpenLoad> => {
-    const running = new Set<Promise<void>>();
-    for (let sent = 0; ; ) {
-      const elapsedMs = Math.min(performance.now() - startMs, durationMs);
-      for (; sent < (elapsedMs * rate) / 1_000; sent++) {
-        const dueMs = startMs + (sent * 1_000) / rate;
-        for (const count of new Set([total, windows[Math.floor((dueMs - startMs) / windowMs)] ?? total])) {
-          count.offered++;
-        }
-        const one = run(dueMs).finally(() => running.delete(one));
-        running.add(one);
-      }
-      if (elapsedMs >= durationMs) {
-        break;
-      }
-      await sleep(TICK_MS);
-    }
-    await Promise.all(running);
-    await dispatcher.destroy();
-    return { total, windows };
-  };
-  return { ended: offer() };
+  await sendAtRate(
+    rate,
+    () => performance.now() - startMs >= durationMs,
+    async (_, dueMs) => {
+      offered.push({ ...(await send(url, dispatcher, dueMs)), atMs: dueMs - startMs });
+    },
+  );
+  await dispatcher.destroy();
+  return offered;
 };
+
+export const countOf = (load: readonly Offered[], kind: Kind): number =>
+  load.filter((each) => each.kind === kind).length;

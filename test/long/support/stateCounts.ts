@@ -1,6 +1,14 @@
 import type { Service } from "../../support/servers/service.ts";
 
-type Counter = "stateWriteSets" | "stateDrops" | "stateWaits" | "stateLookups" | "stateUnitsSpent";
+type Counter =
+  | "stateWriteSets"
+  | "stateDrops"
+  | "stateWaits"
+  | "stateUnitsSpent"
+  | "pendingMismatches"
+  | "feedMessages"
+  | "pendingDropped"
+  | "pendingAnswers";
 
 /** Returns the values of a metric by one of its labels. */
 export const countedBy = async ({ telemetry }: Service, name: Counter, label: string) => {

@@ -23,12 +23,12 @@ interface SharedPortLoad {
   onAnswer?(use: SharedPortUse): void;
 }
 
-/** Sends requests on one connection, until one is the last or the response closes it. */
+/** Sends requests on one connection, until one is the last or the response closes it. Returns a failure. */
 const useConnection = (
   port: number,
   use: SharedPortUse,
   { requests, onAnswer }: Pick<SharedPortLoad, "requests" | "onAnswer">,
-): Promise<void> =>
+): Promise<string | undefined> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     let answers = 0;
@@ -44,7 +44,7 @@ const useConnection = (
         use.failures.push(failure);
       }
       socket.destroy();
-      resolve();
+      resolve(failure);
     };
     use.connections++;
     socket.write(REQUEST);
@@ -67,9 +67,11 @@ const useConnection = (
     socket.once("close", () => end("closed"));
   });
 
+const newUse = (): SharedPortUse => ({ connections: 0, answered: 0, resets: 0, failures: [] });
+
 /** Sends requests without a pause to the processes that share a port, on one new connection after the other. */
 export const useSharedPort = async (port: number, load: SharedPortLoad): Promise<SharedPortUse> => {
-  const use: SharedPortUse = { connections: 0, answered: 0, resets: 0, failures: [] };
+  const use = newUse();
   const ask = async (): Promise<void> => {
     while (!load.isOver(use)) {
       await useConnection(port, use, load);
@@ -77,4 +79,20 @@ export const useSharedPort = async (port: number, load: SharedPortLoad): Promise
   };
   await Promise.all(Array.from({ length: load.clients }, ask));
   return use;
+};
+
+/**
+ * Sends requests from this many clients without a pause. A client that is asked to close its connection opens another.
+ * Resolves when all have failed, with their failures. A server that drains well only refuses connections.
+ */
+export const askUntilRefused = async (port: number, clients: number, onAnswer: () => void): Promise<Set<string>> => {
+  const askOn = async (): Promise<string> => {
+    for (;;) {
+      const failure = await useConnection(port, newUse(), { requests: Number.POSITIVE_INFINITY, onAnswer });
+      if (failure !== undefined) {
+        return failure;
+      }
+    }
+  };
+  return new Set(await Promise.all(Array.from({ length: clients }, askOn)));
 };

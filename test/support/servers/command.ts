@@ -7,24 +7,68 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
 import type { configSchema } from "../../../src/config/schema.ts";
+import { endWithProcess } from "../../devnet/endWithProcess.ts";
 import { until } from "../clients/until.ts";
 
 type Input = z.input<typeof configSchema>;
 
 const BIN = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
 
-/** Forebay as its command starts it. */
-export interface RunningCommand {
+/** A process of forebay that listens. */
+export interface RunningProcess {
   readonly url: string;
   readonly opsUrl: string;
   readonly pid: number;
   /** Resolves with the exit code. */
   readonly ended: Promise<number | null>;
+  signal(name: NodeJS.Signals): void;
+}
+
+export interface ProcessOptions {
+  /** The file that starts forebay. Default: that of this tree. */
+  readonly bin?: string;
+  readonly args: readonly string[];
+  /** Flags of Node.js, for example modules that are preloaded. */
+  readonly nodeArgs?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  /** A command that becomes the command that follows it (exec). */
+  readonly launcher?: readonly string[];
+  /** Called with each line of the log. */
+  readonly onLine?: (line: string) => void;
+}
+
+/** Starts a process. Resolves when it listens. It ends with this process at the latest. */
+export const startProcess = async (options: ProcessOptions): Promise<RunningProcess> => {
+  const { bin = BIN, args, nodeArgs = [], env = process.env, launcher = [], onLine } = options;
+  const [command = process.execPath, ...rest] = [...launcher, process.execPath, ...nodeArgs, bin, ...args];
+  const child = spawn(command, rest, { stdio: ["ignore", "pipe", "inherit"], env });
+  const forget = endWithProcess(child);
+  const ended = once(child, "exit").then(([code]: (number | null)[]) => {
+    forget();
+    return code ?? null;
+  });
+  const started = Promise.withResolvers<{ readonly listening: string; readonly ops: string }>();
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    onLine?.(line);
+    if (line.includes('"listening"')) {
+      started.resolve(JSON.parse(line));
+    }
+  });
+  const early = ended.then((code) => Promise.reject(new Error(`forebay ended with ${code} before it listened`)));
+  early.catch(() => undefined);
+  const { listening, ops } = await Promise.race([started.promise, early]);
+  return { url: listening, opsUrl: ops, pid: child.pid ?? 0, ended, signal: (name) => void child.kill(name) };
+};
+
+export const untilReady = ({ opsUrl }: Pick<RunningProcess, "opsUrl">): Promise<void> =>
+  until(async () => (await fetch(`${opsUrl}/readyz`)).status === 200, "forebay is ready");
+
+/** Forebay as its command starts it. */
+export interface RunningCommand extends RunningProcess {
   /** All log lines so far. */
   readonly lines: readonly Readonly<Record<string, unknown>>[];
   /** Writes another configuration; the file is watched. */
   reconfigure(config: Input): Promise<void>;
-  signal(name: NodeJS.Signals): void;
   end(): Promise<void>;
 }
 
@@ -33,52 +77,25 @@ const withDefaults = (config: Input): Input => ({
   server: { port: 0, opsPort: 0, drainDelayMs: 0, ...config.server },
 });
 
-/**
- * Starts forebay. Resolves when it is ready for requests. It ends with the test. `nodeArgs` are flags of Node.js. `launcher` is a
- * command that becomes the command that follows it (exec).
- */
+/** Starts forebay. Resolves when it is ready for requests. It ends with the test. */
 export const startCommand = async (
   t: { after(end: () => Promise<void>): void },
   config: Input,
-  nodeArgs: readonly string[] = [],
   launcher: readonly string[] = [],
 ): Promise<RunningCommand> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-"));
   const file = join(folder, "forebay.json");
   const reconfigure = (next: Input) => writeFile(file, JSON.stringify(withDefaults(next)));
   await reconfigure(config);
-  const [command = process.execPath, ...args] = [...launcher, process.execPath, ...nodeArgs, BIN, "--config", file];
-  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
-  const ended = once(child, "exit").then(([code]: (number | null)[]) => code ?? null);
+  const lines: Readonly<Record<string, unknown>>[] = [];
+  const onLine = (line: string): void => void lines.push(JSON.parse(line));
+  const started = await startProcess({ args: ["--config", file], launcher, onLine });
   const end = async (): Promise<void> => {
-    child.kill("SIGKILL");
-    await ended;
+    started.signal("SIGKILL");
+    await started.ended;
     await rm(folder, { recursive: true, force: true });
   };
   t.after(end);
-  const lines: Readonly<Record<string, unknown>>[] = [];
-  const started = Promise.withResolvers<{ readonly url: string; readonly opsUrl: string }>();
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    const entry = JSON.parse(line);
-    lines.push(entry);
-    if (entry.listening !== undefined) {
-      started.resolve({ url: entry.listening, opsUrl: entry.ops });
-    }
-  });
-  const early = ended.then((code) => Promise.reject(new Error(`forebay ended with ${code} before it listened`)));
-  early.catch(() => undefined);
-  const { url, opsUrl } = await Promise.race([started.promise, early]);
-  await until(async () => (await fetch(`${opsUrl}/readyz`)).status === 200, "forebay is ready");
-  return {
-    url,
-    opsUrl,
-    pid: child.pid ?? 0,
-    ended,
-    lines,
-    reconfigure,
-    signal: (name) => {
-      child.kill(name);
-    },
-    end,
-  };
+  await untilReady(started);
+  return { ...started, lines, reconfigure, end };
 };

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { freePort } from "../../bench/support/nginx.ts";
+import { type RunningProcess, startProcess, untilReady } from "../../support/servers/command.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
-import { launchReplica, type Replica } from "../../support/servers/replica.ts";
 import type { Instance } from "./proxy.ts";
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
@@ -26,12 +26,11 @@ export interface ForebayReplicasOptions {
 interface Slot {
   readonly name: string;
   readonly port: number;
-  readonly opsPort: number;
   readonly file: string;
   readonly lines: string[];
   starts: number;
   isUp: boolean;
-  replica: Replica | undefined;
+  replica: RunningProcess | undefined;
   /** Called with the size of the heap that was asked for. */
   onHeap: (bytes: number) => void;
 }
@@ -51,14 +50,14 @@ export class ForebayReplicas {
     const folder = await mkdtemp(join(tmpdir(), "forebay-world-"));
     const slots = await Promise.all(
       Array.from({ length: options.count }, async (_, index): Promise<Slot> => {
-        const [port, opsPort] = await Promise.all([freePort(), freePort()]);
-        const server = { port, opsPort, drainDelayMs: 0 };
+        const port = await freePort();
+        const server = { port, opsPort: 0, drainDelayMs: 0 };
         const config = { ...options.configOf(index), server, log: { level: "info" } };
         const file = join(folder, `${index}.yaml`);
         await writeFile(file, JSON.stringify(config));
         const name = String.fromCharCode("a".charCodeAt(0) + index);
         const onHeap = (): void => undefined;
-        return { name, port, opsPort, file, lines: [], starts: 0, isUp: false, replica: undefined, onHeap };
+        return { name, port, file, lines: [], starts: 0, isUp: false, replica: undefined, onHeap };
       }),
     );
     const replicas = new ForebayReplicas(options, slots);
@@ -90,17 +89,14 @@ export class ForebayReplicas {
       const { replica } = slot;
       slot.isUp = false;
       slot.replica = undefined;
-      replica.kill();
+      replica.signal("SIGKILL");
       await replica.ended;
     }
   }
 
   /** Sends a signal to a replica. It continues. */
   signal(index: number, signal: NodeJS.Signals): void {
-    const replica = this.#slots[index]?.replica;
-    if (replica !== undefined) {
-      process.kill(replica.pid, signal);
-    }
+    this.#slots[index]?.replica?.signal(signal);
   }
 
   /** Returns the bytes of each heap after a full collection, by replica and start. */
@@ -121,14 +117,13 @@ export class ForebayReplicas {
       return;
     }
     const { planted } = this.#options;
-    const replica = await launchReplica({
-      opsPort: slot.opsPort,
+    const replica = await startProcess({
       args: ["--config", slot.file],
       nodeArgs: [
         ...["--expose-gc", "--import", pathOf("preload.ts")],
         ...(planted === undefined ? [] : ["--import", pathOf("../planted/plantFault.ts")]),
       ],
-      environment: planted === undefined ? {} : { FAULT: planted },
+      env: planted === undefined ? process.env : { ...process.env, FAULT: planted },
       onLine: (line) => {
         if (line.startsWith('{"heapBytes"')) {
           slot.onHeap(JSON.parse(line).heapBytes);
@@ -138,6 +133,7 @@ export class ForebayReplicas {
         slot.lines.splice(0, slot.lines.length - MAX_LINES);
       },
     });
+    await untilReady(replica);
     slot.replica = replica;
     slot.starts++;
     slot.isUp = true;
@@ -153,7 +149,7 @@ export class ForebayReplicas {
     this.#isEnding = true;
     await Promise.all(
       this.#slots.map(async ({ replica }) => {
-        replica?.kill();
+        replica?.signal("SIGKILL");
         await replica?.ended;
       }),
     );
