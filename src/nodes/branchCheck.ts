@@ -229,7 +229,7 @@ export class ByHashSupport {
       this.#isSupported = true;
     } catch (error) {
       if (error instanceof NodeError && FORM_ERRORS.has(error.kind)) {
-        this.#isSupported = context.signal.aborted ? undefined : false;
+        this.#isSupported = false;
       }
     }
     return this.#isSupported ?? false;

@@ -51,12 +51,18 @@ test("what clients read of a block is prefetched of the next one, and not of the
   assert.deepEqual(fetchedAfter([]), [[], []]);
 });
 
-test("reads of state at the newest block prefetch nothing", async () => {
+test("reads of state at the newest block are not kept until the next one", async () => {
   const source = countingSource(() => createResponse("{}"));
   const heads = createHeads({ latest: 10 });
-  const warm = new HeadPrefetch(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
+  let heldReads = 0;
+  const countReads = (head: Heads) => {
+    heldReads++;
+    return requestsOf(head);
+  };
+  const contextOf = (head: Heads) => createContext({ heads: head });
+  const warm = new HeadPrefetch(source, { requestsOf: countReads, contextOf, log });
   await warm.request(createRequest({ method: "eth_getBalance", block: heads.latest }), createContext({ heads }));
   assert.equal(source.requests, 1);
   warm.onChange(changeTo(11));
-  assert.equal(source.requests, 1);
+  assert.deepEqual([source.requests, heldReads], [1, 0]);
 });

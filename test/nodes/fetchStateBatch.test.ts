@@ -44,3 +44,30 @@ for (const [form, isSuspended] of [
     assert.deepEqual(both, { outcomes: ["0x5", chain.blocks[5]?.hash], node: "honest" });
   });
 }
+
+test("a batch of state that arrives after its node is found to be of another chain has no values", async (t) => {
+  let chainId = "0x7a69";
+  const fake = await createFakeNode({ handlers: { eth_chainId: () => chainId } });
+  const upstreams = new Upstreams({ chain: "test", nodes: [{ url: fake.url, name: "node" }] }, silent());
+  t.after(async () => {
+    await upstreams.close();
+    await fake.close();
+  });
+  await upstreams.ready;
+  const [node] = upstreams.nodes;
+  assert.ok(node);
+  Object.assign(fake.faults, { answer: "hang", methods: ["eth_getBalance"] });
+  const asked = fake.asked("eth_getBalance");
+  const calls = [
+    createCall("eth_getBalance", [ADDRESS, "0x5"]),
+    createCall("eth_getStorageAt", [ADDRESS, "0x0", "0x5"]),
+  ];
+  const reading = createBatchFetch(upstreams, TIMEOUT_MS)(calls);
+  await asked;
+  chainId = "0x5";
+  node.identity.requireCheck();
+  await assert.rejects(node.identity.confirm());
+  fake.release();
+  const { outcomes } = await reading;
+  assert.ok(outcomes.length === 2 && outcomes.every((outcome) => outcome instanceof Error));
+});

@@ -12,6 +12,12 @@ const HEIGHT = 100;
 const FINAL = "0x10";
 const RIGHT = "0x64";
 const FORGED = "0xbad";
+const ABSENT = "none";
+const RECEIPT = "eth_getTransactionReceipt";
+const EMPTY_RECEIPT = {
+  ...{ type: "0x0", status: "0x1", transactionIndex: "0x0", gasUsed: "0x5208", cumulativeGasUsed: "0x5208" },
+  ...{ logs: [], logsBloom: `0x${"00".repeat(256)}` },
+};
 const MINUTES = 60_000;
 const LIFE_MS = 10 * MINUTES;
 const DAY_MS = 24 * 60 * MINUTES;
@@ -41,6 +47,7 @@ const start = async (
 ): Promise<Stage> => {
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const chain = createFakeChain({ height: HEIGHT });
+  const { hash = "" } = chain.blocks[Number(FINAL)] ?? {};
   const balances = [...states];
   const asked: FakeNode[] = [];
   const statements = new Map<string, number>();
@@ -63,6 +70,8 @@ const start = async (
         eth_getBalance: () => state("eth_getBalance"),
         debug_traceBlockByNumber: () => [{ txHash: state("debug_traceBlockByNumber") }],
         eth_call: () => state("eth_call").padEnd(66, "0"),
+        eth_getTransactionReceipt: ([transactionHash]) =>
+          state(RECEIPT) === ABSENT ? null : { ...EMPTY_RECEIPT, transactionHash, blockHash: hash, blockNumber: FINAL },
       },
     });
     return node;
@@ -215,4 +224,20 @@ test("the origin of a value answers if no other one can", async (t) => {
   const before = counts();
   assert.equal(await balanceOn(one), RIGHT);
   assert.deepEqual(counts(), before, "it lives for ten more minutes");
+});
+
+test("a receipt that another origin lacks is kept, because its node may have pruned it", async (t) => {
+  const { replicas, nodes, counts, openAll, tick } = await start(t, { states: [RIGHT, ABSENT] });
+  const [one] = replicas;
+  const [preferred] = nodes;
+  assert.ok(preferred);
+  const receipt = () => ask(one, RECEIPT, `0x${"ab".repeat(32)}`);
+  Object.assign(preferred.faults, { error: { code: -32_000, message: "not available" }, methods: [RECEIPT] });
+  const first = await receipt();
+  assert.notEqual(first, null);
+  preferred.faults.error = undefined;
+  openAll();
+  tick(LIFE_MS);
+  assert.deepEqual(await receipt(), first);
+  assert.deepEqual(counts(RECEIPT), [1, 1]);
 });

@@ -12,6 +12,7 @@ const HASH = `0x${"ab".repeat(32)}`;
 const HEIGHT = 20;
 const FINAL = 10;
 const REORGANISED = `0x${(HEIGHT - 1).toString(16)}`;
+const SLOWER_MS = 150;
 
 const blockAt = ({ blocks }: FakeChain, tag: unknown, latest: FakeBlock | undefined): FakeBlock["json"] | null => {
   const tags: Record<string, FakeBlock | undefined> = { latest, safe: blocks[FINAL], finalized: blocks[FINAL] };
@@ -175,6 +176,42 @@ describe("a node on another branch", { concurrency: true }, () => {
     assert.notEqual((await ask(30)).result, dead.blocks[30]?.hash);
     served.faults.error = undefined;
     await until(async () => (await ask(30)).result === chain.blocks[30]?.hash, "the served node is asked again");
+  });
+
+  test("a node on another branch gets no reads of blocks that both branches have, and no check, although it is faster", async (t) => {
+    const chain = createFakeChain({ height: 41 });
+    const dead = createFakeChain({ height: 40 });
+    dead.reorg(20, 20);
+    const handlers = { eth_getBlockTransactionCountByHash: () => "0x0" };
+    const [served, other] = await Promise.all([
+      createFakeNode({ chain, handlers }),
+      createFakeNode({ chain: dead, handlers }),
+    ]);
+    served.faults.delayMs = SLOWER_MS;
+    const service = await serve(t, [served, other]);
+    // Whether it has the finalized block would be checked before each read.
+    const checks = () => other.requests.filter(({ body }) => body.includes('"0x21"')).length;
+    const before = checks();
+    for (let block = 1; block <= 3; block++) {
+      const { body } = await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", `0x${block}`]);
+      assert.equal(body.result, chain.blocks[block]?.hash);
+    }
+    assert.deepEqual([other.count("eth_getStorageAt"), checks() - before], [0, 0]);
+  });
+
+  test("a node without EIP-1898 is asked once whether it has it", async (t) => {
+    const node = await createFakeNode({
+      chain: createFakeChain({ height: HEIGHT }),
+      handlers: { eth_getBlockTransactionCountByHash: () => "0x0" },
+    });
+    node.faults.refusesBlockHash = true;
+    const service = await serve(t, [node], { state: { follow: false } });
+    for (const slot of ["0x1", "0x2", "0x3"]) {
+      const { body } = await rpc(service.url, "eth_getStorageAt", [ADDRESS, slot, REORGANISED]);
+      assert.equal(body.result, node.chain.blocks[HEIGHT - 1]?.hash);
+    }
+    assert.equal(node.count("eth_getStorageAt"), 3);
+    assert.equal(node.count("eth_getBalance"), 1);
   });
 
   test("the served head is never null, and an error if no machine has it yet", async (t) => {

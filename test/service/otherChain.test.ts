@@ -100,6 +100,35 @@ describe("a node of another chain", { concurrency: true }, () => {
     });
   }
 
+  test("a response that arrives after its node is found to be of another chain is not served", async (t) => {
+    const method = "eth_getStorageAt";
+    let chainId = 31_337;
+    const node = await createFakeNode({
+      chain: createFakeChain({ height: HEIGHT }),
+      handlers: { eth_chainId: () => `0x${chainId.toString(16)}`, eth_gasPrice: () => "0x1" },
+    });
+    t.after(() => node.close());
+    const service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" }, verify: "cheap" });
+    t.after(() => service.close());
+
+    Object.assign(node.faults, { answer: "hang", methods: [method] });
+    const asked = node.asked(method);
+    const read = rpc(service.url, method, [ADDRESS, "0x0", "0x1"]);
+    await asked;
+    chainId = 5;
+    // A lost connection: the next request checks the chain.
+    Object.assign(node.faults, { answer: "reset", methods: ["eth_gasPrice"] });
+    await rpc(service.url, "eth_gasPrice");
+    node.faults.answer = undefined;
+    await until(async () => {
+      await rpc(service.url, "eth_gasPrice");
+      return (await wrongNodes(service)) === 1;
+    }, "the node is suspended");
+    node.release();
+    const { status, body } = await read;
+    assert.deepEqual([status, body.result], [503, undefined]);
+  });
+
   test("a node with another genesis block is suspended while another node has the known one", async (t) => {
     const chain = createFakeChain({ height: HEIGHT });
     const first = await startNode(t, chain);

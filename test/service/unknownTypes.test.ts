@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { bloomOfLogs } from "../../src/ethereum/bloom.ts";
+import { formatData, ZERO_ADDRESS } from "../../src/ethereum/hex.ts";
 import {
   createTypedChain,
   type Fields,
@@ -75,6 +77,14 @@ const withTransaction = (block: Fields, at: number, change: Fields): Fields => (
 const withReceipt = (list: Fields, at: number, change: Fields): unknown =>
   (list as unknown as readonly Fields[]).map((each, index) => (index === at ? { ...each, ...change } : each));
 
+/** Adds a log, and its bits to the bloom. Everything else is right. */
+const withForgedLog = (receipt: Fields): Fields => {
+  const { blockHash, blockNumber, transactionHash, transactionIndex } = receipt;
+  const log = { address: ZERO_ADDRESS, topics: [], data: "0x" } as const;
+  const place = { blockHash, blockNumber, transactionHash, transactionIndex, logIndex: "0x0" };
+  return { ...receipt, logs: [{ ...log, ...place }], logsBloom: formatData(bloomOfLogs([log])) };
+};
+
 /** Bodies of known transactions and statuses of known receipts that are not right. */
 const FORGER: TypedHandlers["lies"] = {
   eth_getBlockByHash: (block) => withTransaction(block, 1, { value: "0x2" }),
@@ -136,6 +146,15 @@ test("a node that forges the bytes of receipts too is found by their root", asyn
   };
   const stage = await start(t, { hasOwnReceipts: true }, [{ hasRaws: true, lies }, { hasRaws: true }]);
   assert.deepEqual(await readAll(stage), { block: ["checked"], receipts: ["checked"] });
+});
+
+test("a node that forges a log of receipts of an unknown encoding is found by the bloom of their block", async (t) => {
+  const lies: TypedHandlers["lies"] = {
+    eth_getBlockReceipts: (list) =>
+      (list as unknown as readonly Fields[]).map((each, index) => (index === 1 ? withForgedLog(each) : each)),
+  };
+  const stage = await start(t, { hasOwnReceipts: true }, [{ lies }, {}]);
+  assert.deepEqual(await readAll(stage), { block: ["stated"], receipts: ["stated"] });
 });
 
 test("a type that one node alone shows costs a read of another node, and no wrong answer", async (t) => {

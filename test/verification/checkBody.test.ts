@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { privateKeyToAccount } from "viem/accounts";
 import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
-import { formatData, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { formatData, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
+import { concatBytes, encodeList } from "../../src/ethereum/rlp.ts";
 import { checkBody, isJson, type ResponseChecks } from "../../src/verification/checkBody.ts";
 import { createTypedChain } from "../support/builders/typedBlocks.ts";
 
@@ -138,4 +141,25 @@ test("checks without a computed root are no evidence of an encoding: an empty li
     },
   );
   assert.deepEqual(find("0x01", { kind: "raw", hash: ZERO_HASH }), [{ check: "transaction", outcome: "failed" }]);
+});
+
+test("the bytes of a blob transaction have its hash, also with its blobs, as a node's pool has them", async () => {
+  const account = privateKeyToAccount(`0x${"11".repeat(32)}`);
+  const blobHash: Hash = `0x01${"0f".repeat(31)}`;
+  const fees = { maxFeePerGas: 30n, maxPriorityFeePerGas: 2n, maxFeePerBlobGas: 3n, gas: 21_000n };
+  const call = {
+    type: "eip4844",
+    chainId: 1,
+    to: ZERO_ADDRESS,
+    blobVersionedHashes: [blobHash],
+    sidecars: false,
+  } as const;
+  const raw = parseData(await account.signTransaction({ ...call, ...fees }));
+  const none = encodeList([]);
+  const withBlobs = concatBytes([raw.subarray(0, 1), encodeList([raw.subarray(1), none, none, none])]);
+  for (const bytes of [raw, withBlobs].map(formatData)) {
+    const outcomeOf = (hash: Hash) => find(bytes, { kind: "raw", hash }).map(({ outcome }) => outcome);
+    assert.deepEqual(outcomeOf(keccak256Hex(raw)), ["passed"]);
+    assert.deepEqual(outcomeOf(ZERO_HASH), ["failed"]);
+  }
 });
