@@ -30,7 +30,7 @@ import type { ChainBase } from "./chainBase.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
 import { ChainExecution } from "./chainExecution.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
-import { type ChainParts, createReadPipeline, type ReadPipeline } from "./createReadPipeline.ts";
+import { type ChainParts, createReadPipeline, expectSealed, type ReadPipeline } from "./createReadPipeline.ts";
 import { createMethodChain } from "./methodChain.ts";
 import { maxResponseBytesOf, type Shared } from "./shared.ts";
 
@@ -110,6 +110,7 @@ export class Chain {
     const parts: ChainParts = { ...base, pipeline: createReadPipeline(base) };
     this.forwarded = new ForwardedReasons(name, telemetry);
     this.views = new ChainViews(name, upstreams.heads, this.#senders);
+    expectSealed(parts.pipeline, this.views);
     this.ready = this.#begin(parts);
     this.state = new ChainState(parts, this, before?.state);
     const behind = new HeadsBehind();

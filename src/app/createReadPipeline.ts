@@ -11,11 +11,13 @@ import { type CallScope, ownContext } from "../core/context.ts";
 import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript, SharedValues } from "../core/sharedValues.ts";
+import type { PendingBlock } from "../core/view.ts";
 import type { Upstreams } from "../heads/upstreams.ts";
 import { withinBudget } from "../limits/memoryBudget.ts";
 import { fullBlockRequest, prefetchRequests, receiptsOf } from "../methods/ownBlockReads.ts";
 import { coalesced } from "../nodes/coalesced.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
+import type { ChainViews } from "../pending/chainViews.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import type { ChainBase } from "./chainBase.ts";
 
@@ -82,6 +84,20 @@ const expectHead = (
   if (polled !== undefined) {
     negativeCache.expectBlock(polled, latest);
   }
+};
+
+/** Records the transactions of pending blocks once these are sealed. Clients have seen them, so that they must not become `null`. */
+export const expectSealed = ({ negativeCache }: Pick<ReadPipeline, "negativeCache">, views: ChainViews): void => {
+  let shown: readonly PendingBlock[] = [];
+  views.subscribe(({ view: { heads, pending } }) => {
+    for (const { number, transactionHashes } of shown) {
+      const sealed = heads.at(number);
+      if (sealed !== undefined) {
+        negativeCache.expectTransactions(transactionHashes, sealed);
+      }
+    }
+    shown = pending?.blocks ?? [];
+  });
 };
 
 /** Creates the path of a read: see the picture of a request in docs/architecture.md. */

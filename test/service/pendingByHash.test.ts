@@ -5,7 +5,8 @@ import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { createFeedService, startFeedRig } from "../support/servers/feedService.ts";
+import { startLyingNode } from "../support/fakes/lyingNode.ts";
+import { createFeedService, type FeedBlock, startFeedRig } from "../support/servers/feedService.ts";
 
 const [alice, bob] = devAccounts;
 const TO = "0x00000000000000000000000000000000000000cc";
@@ -67,3 +68,30 @@ test("by the hash of a shown pending block, state reads, calls and receipts are 
   const unknown = await rpc(service.url, "eth_getBalance", [TO, `0x${"77".repeat(32)}`]);
   assert.ok(unknown.body.error);
 });
+
+for (const method of ["eth_getTransactionReceipt", "eth_getTransactionByHash"]) {
+  test(`${method}: a transaction that was pending is not null once its block is sealed, although a machine lags`, async (t) => {
+    const node = await startLyingNode(t, devnet.url);
+    const behind = await createFeedService(devnet, node.url);
+    t.after(() => behind.close());
+    const read = async () => (await rpc(behind.url, method, [hash])).body.result as { blockHash?: string } | null;
+    // It has joined inside a block, and shows the next one.
+    await devnet.step();
+    await devnet.sealNow();
+    await devnet.step();
+    const hash = await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 1n }));
+    await devnet.step();
+    await until(async () => {
+      const { body } = await rpc(behind.url, "eth_getBlockByNumber", ["pending", false]);
+      return (body.result as FeedBlock).transactions.includes(hash);
+    }, "the transaction is shown");
+    let count = 0;
+    node.lies = [{ name: "null", methods: [method], result: (result) => (count++ === 0 ? null : result) }];
+    const { hash: sealed } = await devnet.sealNow();
+    await until(async () => {
+      const seen = await read();
+      assert.ok(seen, "it was shown before");
+      return seen.blockHash === sealed && count > 0;
+    }, "the sealed block is served");
+  });
+}

@@ -22,13 +22,13 @@ export const createTokenDevnet = async () => {
   return { devnet, token: traffic.token };
 };
 
-/** Starts a service that executes the feed of a devnet. */
-export const createFeedService = async (devnet: Devnet): Promise<Service> => {
+/** Starts a service that executes the feed of a devnet. `url`: of a node in front of it. */
+export const createFeedService = async (devnet: Devnet, url = devnet.url): Promise<Service> => {
   if (devnet.feedUrl === undefined) {
     throw new Error("the devnet has no feed");
   }
   return createService({
-    nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],
+    nodes: [{ url, wsUrl: devnet.anvilWsUrl }],
     pending: { mode: "feed", feeds: [devnet.feedUrl] },
     forks: "isthmus",
     quirks: { anvilDepositNonce: true },
