@@ -12,7 +12,6 @@ import { ExecutorClient } from "../pending/executorClient.ts";
 import type { Executor } from "../pending/flashblockJob.ts";
 import { defaultWorkers, EvmWorkers } from "../runs/evmWorkers.ts";
 import type { RulesWatch } from "../runs/rulesWatch.ts";
-import { SenderRecovery } from "../runs/senderRecovery.ts";
 import { parseBaseBlock } from "../simulation/simulatedHeader.ts";
 import { createSimulator, createStateReadLimit, type Simulator } from "../simulation/simulator.ts";
 import { type BlockState, BlockStates, type KnownState } from "../state/blockState.ts";
@@ -96,20 +95,23 @@ const nativesOf =
 
 const createFeedExecutor = (
   { config: { name: chain, simulate }, shared }: ChainParts,
-  { rules, senders }: ExecutedChain,
+  { rules }: ExecutedChain,
   states: BlockStates,
-  workers: EvmWorkers,
 ): Executor => {
   const { log, metrics } = shared.telemetry;
   return new ExecutorClient({
-    entry: workerEntry("pending"),
-    engine: simulate.engine,
+    workers: new EvmWorkers({
+      entry: workerEntry("pending"),
+      chain,
+      engine: simulate.engine,
+      module: moduleOf(rules.forks),
+      size: 1,
+      onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
+    }),
     forks: () => rules.forks,
-    senders: new SenderRecovery({ cache: senders, workers }),
     // The feed has the newest blocks.
     nativeContracts: nativesOf(rules)(BigInt(Math.floor(Date.now() / 1_000))),
-    stateAt: (block, hint) => states.at(block, { from: "nodes", hint }),
-    onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
+    stateAt: (block) => states.at(block, { from: "nodes" }),
     onRetry: ({ number, index }, cause) => {
       metrics.pendingMismatches.inc({ chain, what: "unreadable" });
       log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
@@ -141,7 +143,7 @@ export class ChainExecution {
     this.#measure = () => workersBusy.set({ chain: config.name }, workers.busy);
     beforeScrape.add(this.#measure);
     this.simulator = createChainSimulator(parts, chain.rules, workers);
-    this.executor = () => createFeedExecutor(parts, chain, states, workers);
+    this.executor = () => createFeedExecutor(parts, chain, states);
   }
 
   /** Executes a call on the block of a header, and returns what it read. */

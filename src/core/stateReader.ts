@@ -51,10 +51,14 @@ export interface AccountChange {
 /** The write set of transactions. It is plain data, so that threads can send it. The view stacks write sets. */
 export type StateChanges = ReadonlyMap<Address, AccountChange>;
 
+/** A call object, as a client would write it. */
+export type PlainCall = Readonly<Record<string, unknown>>;
+
 /** State at one moment, read asynchronously. Sources with equal ids return equal values, so values may be cached under the id. */
 export interface StateSource {
   readonly id: string;
   /** Values that a run probably reads. A private run has them from its start. */
   readonly expected?: StateValues | undefined;
-  read(keys: StateKeys, signal: AbortSignal): Promise<StateValues>;
+  /** `calls` will run on this state. Nodes that can trace them return what they read, too. */
+  read(keys: StateKeys, signal: AbortSignal, calls?: readonly PlainCall[]): Promise<StateValues>;
 }

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import type { BlockId } from "../core/heads.ts";
 import {
   type AccountChange,
   NO_KEYS,
+  type PlainCall,
   type StateChanges,
   type StateKeys,
   type StateReader,
@@ -14,19 +14,14 @@ import { type Address, formatData } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { postExecReceipt } from "../ethereum/postExec.ts";
 import { encodeReceipt } from "../ethereum/receipt.ts";
-import { CachedState, type CachedStateOptions } from "../evm/reads/cachedState.ts";
+import type { CachedState } from "../evm/reads/cachedState.ts";
 import type { GuessedValues } from "../evm/reads/guesses.ts";
 import { MissingState } from "../evm/reads/missingState.ts";
+import type { FetchContext } from "../evm/reads/steppedRun.ts";
 import { mergeChanges } from "../evm/reads/writtenState.ts";
-import type { PlainCall } from "../state/fetch/prefetch.ts";
 import { type Implementations, predictKeys } from "./expectedKeys.ts";
-import type { Executed, FlashblockJob, UnverifiedReason } from "./flashblockJob.ts";
+import type { Executed, ExecutionBase, FlashblockJob, UnverifiedReason } from "./flashblockJob.ts";
 import { findAccount, findSlot } from "./stateLayers.ts";
-
-export interface ExecutedChainOptions extends CachedStateOptions {
-  /** Fetches state at a sealed block. `hint`: calls that will run soon. Some nodes can trace them and return what they read. */
-  readonly fetch: (base: BlockId, keys: StateKeys, hint?: readonly PlainCall[]) => Promise<StateValues>;
-}
 
 /** The result of one fetch, as numbers of values. */
 interface StateFetchResult {
@@ -39,45 +34,39 @@ interface StateFetchResult {
 
 const MAX_IMPLEMENTATIONS = 10_000;
 /** A value counts each time it is set. Above this number all values are discarded. */
-const MAX_KNOWN_VALUES = 2_000_000;
+const MAX_KNOWN_VALUES = 200_000;
 
 /** The known values at a base block, and above it one version for each executed job, with the job before it as its parent. */
 export class ExecutedChain {
-  readonly #options: ExecutedChainOptions;
-  readonly #implementations: Implementations;
+  readonly #implementations: Implementations = new LRUCache<Address, Address>({ max: MAX_IMPLEMENTATIONS });
   readonly #versions = new Map<number, ExecutedFlashblock>();
-  #base: BlockId;
+  #base: ExecutionBase | undefined;
   #known: CachedState;
   /** The base includes the versions up to this id. */
   #sealedThrough = 0;
 
-  constructor(
-    options: ExecutedChainOptions,
-    base: BlockId,
-    implementations: Implementations = new LRUCache<Address, Address>({ max: MAX_IMPLEMENTATIONS }),
-  ) {
-    this.#options = options;
-    this.#implementations = implementations;
+  /** `known`: a state without values. */
+  constructor(known: CachedState) {
+    this.#known = known;
+  }
+
+  /** Moves to the base of the next job. `empty`: a state without values, in case that none of before holds. */
+  moveTo(base: ExecutionBase, empty: CachedState): void {
+    if (base.beginning !== this.#base?.beginning) {
+      this.#versions.clear();
+      this.#sealedThrough = 0;
+      this.#known = empty;
+    } else if (base.through !== undefined && base.block.hash !== this.#base.block.hash) {
+      this.#seal(base.through, empty);
+    }
     this.#base = base;
-    this.#known = new CachedState(options);
-  }
-
-  /** Creates the chain above another block. It knows no value. */
-  startAt(base: BlockId): ExecutedChain {
-    return new ExecutedChain(this.#options, base, this.#implementations);
-  }
-
-  has(id: number): boolean {
-    return this.#versions.has(id);
   }
 
   add(version: ExecutedFlashblock): void {
     this.#versions.set(version.id, version);
-    for (const { account, code } of version.layer?.values() ?? []) {
-      if (account && code) {
-        this.#options.codes.set(account.codeHash, code);
-      }
-    }
+    const changes = [...(version.layer?.values() ?? [])];
+    const codes = changes.flatMap(({ account, code }) => (account && code ? [[account.codeHash, code] as const] : []));
+    this.#known.add({ ...NO_VALUES, codes });
   }
 
   /** Returns the versions from this one down to the base. Throws if one is unknown, because this thread may have replaced another. */
@@ -91,11 +80,6 @@ export class ExecutedChain {
       ancestors.push(version);
     }
     return ancestors;
-  }
-
-  /** Returns the layers of all versions, newest first, or no layer if one is unknown. */
-  layers(): readonly StateChanges[] {
-    return layersOf([...this.#versions.values()].reverse()) ?? [];
   }
 
   /** Reads state from the layers, newest first, then from the base. Unknown values are recorded in `missing`, and guessed. */
@@ -118,41 +102,35 @@ export class ExecutedChain {
   }
 
   /** Fetches the keys whose values at the base are not known. */
-  async fetch(keys: StateKeys, hint: readonly PlainCall[]): Promise<StateFetchResult> {
-    const { fetch, codes } = this.#options;
-    const base = this.#base;
-    const missing = this.#known.uncached(keys);
+  async fetch(keys: StateKeys, calls: readonly PlainCall[], fetch: FetchContext["fetch"]): Promise<StateFetchResult> {
+    const known = this.#known;
+    const missing = known.uncached(keys);
     const requested = missing.accounts.length + missing.slots.length + missing.blockHashes.length;
     if (requested === 0) {
       return { requested, traced: 0, predicted: NO_KEYS };
     }
-    const values = await fetch(base, missing, hint.length > 0 ? hint : undefined);
-    // The base may be another block now, and that block may have written these values. Code does not change.
-    this.enter(
-      base.hash === this.#base.hash ? values : { accounts: [], codes: values.codes, slots: [], blockHashes: [] },
-    );
+    const values = await fetch(missing, calls.length > 0 ? calls : undefined);
+    known.add(values);
     const traced = values.accounts.length + values.slots.length + values.blockHashes.length - requested;
-    return { requested, traced, predicted: predictKeys(values, (hash) => codes.get(hash), this.#implementations) };
+    return { requested, traced, predicted: predictKeys(values, (hash) => known.code(hash), this.#implementations) };
   }
 
   /**
-   * Moves the base to a block whose last version is `through`. Versions above it stay. Returns whether the known values stay,
-   * together with what that block wrote: its state is known.
+   * The state after the version `through` is that of the next base. Versions above it stay, and so do the known values, together with
+   * what was written up to it. They are discarded if its state is not known.
    */
-  seal(base: BlockId, through: number): boolean {
-    const layers = this.has(through) ? layersOf(this.ancestors(through)) : undefined;
+  #seal(through: number, empty: CachedState): void {
+    const layers = this.#versions.has(through) ? layersOf(this.ancestors(through)) : undefined;
     const written = [...mergeChanges(layers?.toReversed() ?? [])];
-    this.#base = base;
     if (!layers || this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRecreated(entry))) {
-      this.#known = new CachedState(this.#options);
+      this.#known = empty;
     }
     this.enter({
+      ...NO_VALUES,
       accounts: written.map(([address, { account }]) => [address, account]),
-      codes: [],
       slots: written.flatMap(([address, { slots }]) =>
         [...slots].map(([slot, value]) => [address, slot, value] as const),
       ),
-      blockHashes: [],
     });
     this.#sealedThrough = through;
     for (const id of this.#versions.keys()) {
@@ -160,7 +138,6 @@ export class ExecutedChain {
         this.#versions.delete(id);
       }
     }
-    return layers !== undefined;
   }
 
   /** Whether an account that existed was created again: known slots of it may be wrong now. */
@@ -172,6 +149,8 @@ export class ExecutedChain {
     return this.#known.reader(missing).account(address) !== undefined && missing.count === 0;
   }
 }
+
+const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
 
 /** Returns the layers of versions in the same order, or `undefined` if one is unknown. */
 export const layersOf = (versions: readonly ExecutedFlashblock[]): readonly StateChanges[] | undefined => {

@@ -1,12 +1,11 @@
 import { LRUCache } from "lru-cache";
-import type { StateKeys, StateValues } from "../core/stateReader.ts";
+import type { PlainCall, StateKeys, StateValues } from "../core/stateReader.ts";
 import { type Address, formatData, formatQuantity, formatWord, type Hash } from "../ethereum/hex.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
-import type { PlainCall } from "../state/fetch/prefetch.ts";
 import type { Prepared } from "./executeTransaction.ts";
 import type { FlashblockJob } from "./flashblockJob.ts";
 

@@ -1,17 +1,15 @@
-import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
-import type { Rules } from "../ethereum/rules.ts";
-import type { Engine, ExecutionContext } from "../evm/engine.ts";
+import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { complete } from "../evm/reads/complete.ts";
+import type { FetchContext } from "../evm/reads/steppedRun.ts";
+import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import type { Decoded } from "./decodeTransaction.ts";
-import { EngineQueue } from "./engineQueue.ts";
 import {
   appendExecuted,
   ExecutedChain,
-  type ExecutedChainOptions,
   type ExecutedFlashblock,
   earlierOf,
   findMismatch,
@@ -22,24 +20,14 @@ import { ReadSets } from "./expectedKeys.ts";
 import {
   type Executed,
   type Execution,
-  type FlashblockJob,
   isFaultOfMessage,
+  type MessageInput,
   type TransactionOutcome,
   type UnverifiedReason,
 } from "./flashblockJob.ts";
-import {
-  JobCancelledError,
-  JobState,
-  type JobStateOptions,
-  type RoundLimits,
-  UnreadableStateError,
-} from "./jobState.ts";
 import { JobSteps, overwritten, parentHashes } from "./jobSteps.ts";
+import { MessageReads } from "./messageReads.ts";
 import { InvalidRefund, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
-
-export interface FlashblockExecutorOptions extends ExecutedChainOptions, RoundLimits {
-  readonly engine: (rules: Rules) => Engine;
-}
 
 /** The state on which one job executes: its ancestors and their layers, newest first. */
 interface PreState {
@@ -68,84 +56,35 @@ const unverifiedAttempt = (unverified: UnverifiedReason, cause?: string): Attemp
   cause,
 });
 
-/** Executes jobs one after another, each on the outcome of another. */
+/** What a message's run uses of its thread. */
+export type MessageContext = Pick<FetchContext, "engine" | "known" | "fetch">;
+
+/** One message in its thread. */
+interface MessageJob extends Omit<MessageInput, "job" | "rules"> {
+  readonly context: MessageContext;
+  readonly chain: ExecutedChain;
+  readonly steps: JobSteps;
+}
+
+/** Executes the messages of one chain, one after another, each on the outcome of another. */
 export class FlashblockExecutor {
-  readonly #options: FlashblockExecutorOptions;
-  readonly #engineQueue = new EngineQueue();
-  readonly #jobOptions: JobStateOptions;
-  /** The jobs that run or will run. While the running job waits for state, the others fetch theirs. */
-  readonly #jobs = new Map<number, JobState>();
-  #chain: ExecutedChain;
+  readonly #readSets = new ReadSets();
+  #chain: ExecutedChain | undefined;
   /** The roots of a block are computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
-  /** Everything that the running job and those below it have written, newest first. */
-  #written: readonly StateChanges[] | undefined;
 
-  constructor(options: FlashblockExecutorOptions, base: BlockId) {
-    this.#options = options;
-    this.#chain = new ExecutedChain(options, base);
-    this.#jobOptions = {
-      ...{ chain: () => this.#chain, engineQueue: this.#engineQueue, limits: options, readSets: new ReadSets() },
-      written: () => this.#written ?? this.#chain.layers(),
-    };
+  /** Executes a message. With `isExecutable: false` it only decodes, because the block's rules are not known. */
+  async run(input: MessageInput, context: MessageContext): Promise<Execution> {
+    this.#chain ??= new ExecutedChain(context.known);
+    this.#chain.moveTo(input.base, context.known);
+    const steps = new JobSteps(input.job, context.engine(input.rules));
+    return this.#run({ ...input, context, chain: this.#chain, steps });
   }
 
-  /** Announces a job. Its state can be fetched while earlier jobs wait for state. */
-  expect(job: FlashblockJob, rules: Rules): void {
-    const state = this.#stateOf(job, rules);
-    if (this.#written) {
-      state.runAhead();
-    }
-  }
-
-  /**
-   * Executes a job. With `isExecutable: false` it only decodes, because the block's rules are not known.
-   * Throws JobCancelledError if nobody awaits the outcome any more.
-   */
-  async run(job: FlashblockJob, rules: Rules, isExecutable = true): Promise<Execution> {
-    const state = this.#stateOf(job, rules);
-    state.start();
-    try {
-      return await this.#run(state, isExecutable);
-    } finally {
-      this.#jobs.delete(job.id);
-    }
-  }
-
-  /** The base is another block now. `through`: the job whose outcome is that block's state; `undefined` if there is none. */
-  rebase(base: BlockId, through: number | undefined): void {
-    const { isCancelled = () => through === undefined } = this.#options;
-    if (through === undefined) {
-      this.#chain = this.#chain.startAt(base);
-      this.#rebaseJobs(isCancelled, false);
-    } else {
-      this.#rebaseJobs(isCancelled, this.#chain.seal(base, through));
-    }
-  }
-
-  /** Discards cancelled jobs. Unless the chain keeps its values, the others start their search for state again. */
-  #rebaseJobs(isCancelled: (job: FlashblockJob) => boolean, keepsValues: boolean): void {
-    for (const [id, state] of this.#jobs) {
-      if (isCancelled(state.steps.job)) {
-        this.#jobs.delete(id);
-      } else if (!keepsValues) {
-        // Its rounds ahead end.
-        state.start();
-        this.#jobs.set(id, new JobState(this.#jobOptions, state.steps));
-      }
-    }
-  }
-
-  #stateOf(job: FlashblockJob, rules: Rules): JobState {
-    const known = this.#jobs.get(job.id);
-    const state = known ?? new JobState(this.#jobOptions, new JobSteps(job, this.#options.engine(rules)));
-    this.#jobs.set(job.id, state);
-    return state;
-  }
-
-  async #run(state: JobState, isExecutable: boolean): Promise<Execution> {
-    const { job, decoded } = state.steps;
-    const ancestors = this.#chain.ancestors(job.before);
+  async #run(message: MessageJob): Promise<Execution> {
+    const { chain, isExecutable } = message;
+    const { job, decoded } = message.steps;
+    const ancestors = chain.ancestors(job.before);
     const layers = layersOf(ancestors);
     const isKnown = layers !== undefined && isExecutable;
     const unread =
@@ -155,9 +94,9 @@ export class FlashblockExecutor {
     const cause = unread?.cause ?? (isExecutable ? undefined : "the rules of this block are not known");
     const { executed = appendExecuted(job, ancestors[0], rawsOf(decoded), { transactions: [] }), ...outcome } =
       layers && !unverified
-        ? await this.#attempt(state, { ancestors, layers })
+        ? await this.#attempt(message, { ancestors, layers })
         : unverifiedAttempt(unverified ?? "unexecutable", cause);
-    this.#chain.add(executed);
+    chain.add(executed);
     return {
       transactions: decoded.map(({ identity }) => identity),
       transactionsRoot: orderedTrieRoot(executed.raws, this.#leaves),
@@ -165,10 +104,10 @@ export class FlashblockExecutor {
     };
   }
 
-  async #attempt(state: JobState, preState: PreState): Promise<Attempt> {
-    const { job, decoded } = state.steps;
+  async #attempt(message: MessageJob, preState: PreState): Promise<Attempt> {
+    const { job, decoded } = message.steps;
     try {
-      const { transactions, revised, changes } = await this.#execute(state, preState);
+      const { transactions, revised, changes } = await this.#execute(message, preState);
       const executed = appendExecuted(job, preState.ancestors[0], rawsOf(decoded), { transactions, revised });
       const unverified = findMismatch(job, executed, this.#leaves);
       if (unverified) {
@@ -183,24 +122,22 @@ export class FlashblockExecutor {
         unverified,
       };
     } catch (error) {
-      if (error instanceof JobCancelledError) {
-        throw error;
-      }
       const cause = error instanceof Error ? error.message : String(error);
       return unverifiedAttempt(unverifiedReasonOf(error), cause);
     }
   }
 
-  async #execute(jobState: JobState, { ancestors, layers }: PreState): Promise<BlockRun> {
-    const { job } = jobState.steps;
+  async #execute(message: MessageJob, { ancestors, layers }: PreState): Promise<BlockRun> {
+    const { chain, steps, context, maxSearchMs } = message;
+    const { job } = steps;
     const earlier = earlierOf(job, ancestors[0])?.transactions ?? [];
     const refunds = refundsOf(job, earlier.length + job.transactions.length);
     const revised = withRefunds(earlier, refunds);
     if (job.index === 0) {
-      this.#chain.enter(overwritten(job.environment));
+      chain.enter(overwritten(job.environment));
     }
     const gasUsed = revised.at(-1)?.receipt.cumulativeGasUsed ?? 0n;
-    const run = jobState.steps.run<Executed>(
+    const run = steps.run<Executed>(
       parentHashes([job, ...ancestors]),
       (context, transaction, before) =>
         executeTransaction(context, transaction, before.at(-1)?.receipt.cumulativeGasUsed ?? gasUsed, {
@@ -208,22 +145,15 @@ export class FlashblockExecutor {
         }),
       revised === earlier ? undefined : (context) => settleRevised(context, earlier, revised),
     );
-    try {
-      const { result, state } = await complete(run, {
-        readerOf: (missing) => this.#chain.reader(layers, missing),
-        turn: this.#engineQueue.urgent,
-        fetch: async (missing, { results, state }) => {
-          this.#written = [state.changes(), ...layers];
-          for (const each of this.#jobs.values()) {
-            each.runAhead();
-          }
-          await jobState.fetch(missing, results);
-        },
-      });
-      return { transactions: result, revised, changes: state.changes() };
-    } finally {
-      this.#written = undefined;
-    }
+    const reads = new MessageReads({
+      ...{ steps, chain, layers, readSets: this.#readSets, maxSearchMs },
+      fetch: (keys, calls) => context.fetch(keys, calls),
+    });
+    const { result, state } = await complete(run, {
+      readerOf: (missing) => chain.reader(layers, missing),
+      fetch: (missing, progress) => reads.fetch(missing, progress),
+    });
+    return { transactions: result, revised, changes: state.changes() };
   }
 }
 
@@ -246,8 +176,8 @@ const unverifiedReasonOf = (error: unknown): UnverifiedReason => {
   if (error instanceof NotExecutableError) {
     return "unexecutable";
   }
-  if (error instanceof UnreadableStateError) {
-    return error.reason;
+  if (error instanceof TooManyReadsError) {
+    return "tooMuchState";
   }
   return error instanceof TransactionError || error instanceof InvalidRefund ? "rejected" : "failed";
 };

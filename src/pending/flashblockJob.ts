@@ -3,8 +3,8 @@ import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
+import type { Rules } from "../ethereum/rules.ts";
 import type { ListedAccount } from "../feed/feedMessage.ts";
-import type { Senders } from "../runs/senderRecovery.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */
 export type UnverifiedReason =
@@ -16,7 +16,6 @@ export type UnverifiedReason =
   | "unexecutable"
   | "rejected"
   | "failed"
-  | "unreadable"
   | "tooMuchState"
   | "late";
 
@@ -70,8 +69,6 @@ export interface FlashblockJob {
   readonly environment: PendingEnvironment;
   readonly index: number;
   readonly transactions: readonly Data[];
-  /** Of `transactions`, as far as they are known. */
-  readonly senders?: Senders;
   /** A hint for prefetching, which is not verified. Empty if the feed has none. */
   readonly accessList: readonly ListedAccount[];
   /** The transaction that ends the block if it ends now, and gives back gas to those of the block so far (Lagoon). */
@@ -82,6 +79,26 @@ export interface FlashblockJob {
     readonly logsBloom: Data;
     readonly receiptsRoot: Hash;
   };
+}
+
+/** The state below the messages. */
+export interface ExecutionBase {
+  readonly block: BlockId;
+  /** The job whose outcome is that block's state. `undefined` if there is none. */
+  readonly through: number | undefined;
+  /** Increases when no value and no outcome of before holds any more. */
+  readonly beginning: number;
+}
+
+/** The input of a message's run in its thread. */
+export interface MessageInput {
+  readonly job: FlashblockJob;
+  readonly base: ExecutionBase;
+  readonly rules: Rules;
+  /** False: the block's own rules are not known, and the thread only decodes the transactions. */
+  readonly isExecutable: boolean;
+  /** Time limit of one search for missing state, in milliseconds. */
+  readonly maxSearchMs: number;
 }
 
 /** Executes messages one after another, each on the state after the one before. */

@@ -25,10 +25,8 @@ export class JobSteps {
 
   /** All transactions of the job. They are decoded at the first use. Throws if one is not hexadecimal. */
   get decoded(): readonly Decoded[] {
-    const { transactions, senders } = this.job;
-    this.#decoded ??= transactions.map((raw, at) =>
-      decodeTransaction(parseData(raw), this.engine.rules.chainId, (signed) => senders?.[at] ?? recoverSender(signed)),
-    );
+    const { chainId } = this.engine.rules;
+    this.#decoded ??= this.job.transactions.map((raw) => decodeTransaction(parseData(raw), chainId, recoverSender));
     return this.#decoded;
   }
 

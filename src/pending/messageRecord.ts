@@ -148,7 +148,7 @@ export class MessageRecord {
 }
 
 /** These happen to single messages. Each of the others would happen to every block again, or has been waited for. */
-const SINGLE: ReadonlySet<UnverifiedReason> = new Set(["failed", "unreadable", "tooMuchState"]);
+const SINGLE: ReadonlySet<UnverifiedReason> = new Set(["failed", "tooMuchState"]);
 
 /** Removes the changes of an execution on another base. */
 const withoutChanges = (execution: Execution): Execution => ({ ...execution, changes: undefined, unverified: "late" });

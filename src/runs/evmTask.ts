@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { MustForwardError } from "../core/mustForwardError.ts";
 import type { ReadSet } from "../core/readSet.ts";
-import type { StateReader, StateValues } from "../core/stateReader.ts";
+import type { PlainCall, StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type Rules, UnknownRules } from "../ethereum/rules.ts";
 import { createEngines, type Engines } from "../evm/createEngines.ts";
@@ -12,14 +12,14 @@ import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { ReadRecorder } from "../evm/readRecorder.ts";
 import { CachedState } from "../evm/reads/cachedState.ts";
-import { type CompletedRun, completeRun, completeSteps, type FetchedState } from "../evm/reads/complete.ts";
-import type { SteppedRun, WorkerContext } from "../evm/reads/steppedRun.ts";
+import { type CompletedRun, completeRun, completeSteps } from "../evm/reads/complete.ts";
+import type { FetchContext, SteppedRun } from "../evm/reads/steppedRun.ts";
 import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { Channel, type RemoteCall } from "../threads/channel.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
 import type { JobFunctions } from "../threads/workerSlot.ts";
-import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
+import type { EvmRun, EvmRunOutput, EvmTaskData, StateRequest } from "./runMessages.ts";
 
 /** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
 const MAX_STATES = 8;
@@ -27,7 +27,7 @@ const MAX_VALUES = 200_000;
 const MAX_CODE_BYTES = 64 * 1024 * 1024;
 
 /** The functions that a thread can run, by name. Input and output are plain data. */
-export type EvmRuns = Readonly<Record<string, (input: never, context: WorkerContext) => Promise<unknown>>>;
+export type EvmRuns = Readonly<Record<string, (input: never, context: FetchContext) => Promise<unknown>>>;
 
 /** Caches the state that runs of this thread have read. */
 class StateCaches {
@@ -107,7 +107,7 @@ class EvmThread {
     const host = new RunHost({
       engines,
       known,
-      fetch: async (keys) => (await call.ask(keys)) as StateValues,
+      fetch: async (keys, calls) => (await call.ask({ keys, calls } satisfies StateRequest)) as StateValues,
       tracesReads,
     });
     try {
@@ -152,13 +152,13 @@ class LoadedEngines {
   }
 }
 
-interface RunHostOptions extends FetchedState {
+interface RunHostOptions extends Pick<FetchContext, "known" | "fetch"> {
   readonly engines: Engines;
   readonly tracesReads: boolean;
 }
 
 /** The part of the thread that one run uses. It counts the rounds of state fetching, and collects what the run reads. */
-class RunHost implements WorkerContext {
+class RunHost implements FetchContext {
   readonly #options: RunHostOptions;
   readonly #reads: ReadRecorder | undefined;
   #rounds = 0;
@@ -179,6 +179,14 @@ class RunHost implements WorkerContext {
 
   engine(rules: Rules): Engine {
     return this.#options.engines(rules);
+  }
+
+  get known(): CachedState {
+    return this.#options.known;
+  }
+
+  fetch(keys: StateKeys, calls?: readonly PlainCall[]): Promise<StateValues> {
+    return this.#options.fetch(keys, calls);
   }
 
   async withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T> {

@@ -1,12 +1,12 @@
 import type { ReadSet } from "../core/readSet.ts";
-import type { StateKeys, StateSource } from "../core/stateReader.ts";
+import type { StateSource } from "../core/stateReader.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type PoolLane, WorkerPoolError } from "../threads/poolLane.ts";
 import { EvmThreads, type EvmThreadsOptions } from "./evmThreads.ts";
-import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
+import type { EvmRun, EvmRunOutput, EvmTaskData, StateRequest } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
 /** A run waits for a thread as long as this number of runs may take. The next thread is that of a client with fewer turns. */
@@ -118,7 +118,10 @@ export class EvmWorkers {
       input: run,
       // A thread that ran on this state has cached a part of it.
       affinity: source.id === "" || isPrivate ? undefined : `${this.#chain} ${source.id}`,
-      onRequest: (keys) => source.read(keys as StateKeys, signal),
+      onRequest: (request) => {
+        const { keys, calls } = request as StateRequest;
+        return source.read(keys, signal, calls);
+      },
       begin,
       timeoutMs,
       maxWaitMs: MAX_WAIT_RUNS * timeoutMs,

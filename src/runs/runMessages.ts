@@ -1,5 +1,5 @@
 import type { ReadSet } from "../core/readSet.ts";
-import type { StateValues } from "../core/stateReader.ts";
+import type { PlainCall, StateKeys, StateValues } from "../core/stateReader.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
 import type { ModuleKind } from "../evm/fast/fastModule.ts";
 
@@ -36,3 +36,10 @@ export type EvmRunOutput =
   | { readonly kind: "late" }
   /** An error for the client. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
+
+/** What a run asks for. */
+export interface StateRequest {
+  readonly keys: StateKeys;
+  /** Calls that will run on the same state. */
+  readonly calls: readonly PlainCall[] | undefined;
+}

@@ -1,10 +1,7 @@
-import { type Address, type Data, formatData, type Hash, parseData } from "../ethereum/hex.ts";
-import { parseTransaction } from "../ethereum/parseTransaction.ts";
-import { type AccessListEntry, DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
+import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.ts";
+import type { AccessListEntry } from "../ethereum/transaction.ts";
 import { runSteps, type SteppedRun, type Steps, type WorkerContext } from "../evm/reads/steppedRun.ts";
-import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import { evmTask } from "../runs/evmTask.ts";
-import type { Senders } from "../runs/senderRecovery.ts";
 import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
 import { estimateGas } from "./estimateGas.ts";
 import { runSimulation } from "./runSimulation.ts";
@@ -97,26 +94,11 @@ const mergeAccessLists = (
 const countEntries = (list: readonly AccessListEntry[]): number =>
   list.reduce((sum, { storageKeys }) => sum + 1 + storageKeys.length, 0);
 
-/** The run of a thread that recovers senders. A transaction that is a deposit or invalid has none. */
-const runRecoverSenders = async (raws: readonly Data[]): Promise<Senders> =>
-  raws.map((raw) => {
-    try {
-      const transaction = parseTransaction(parseData(raw));
-      return transaction.type === DEPOSIT_TYPE ? undefined : recoverSender(transaction);
-    } catch (error) {
-      if (error instanceof InvalidTransaction) {
-        return undefined;
-      }
-      throw error;
-    }
-  });
-
-/** The task of a thread that simulates, and recovers senders between simulations. */
+/** The task of a thread that simulates. */
 export const simulationTask = evmTask({
   simulate: runSimulation,
   call: runCall,
   repeatedCall: runRepeatedCall,
   estimateGas: runEstimate,
   createAccessList: runAccessList,
-  recoverSenders: runRecoverSenders,
 });

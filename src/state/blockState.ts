@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type BlockId, type CurrentHeads, isCanonicalIn } from "../core/heads.ts";
-import type { StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
+import type { PlainCall, StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -146,8 +146,9 @@ export class BlockState implements StateSource {
     this.expected = use.expected && this.#findExpected(use.expected);
   }
 
-  async read(keys: StateKeys, signal: AbortSignal): Promise<StateValues> {
-    const read = { found: new Map(), blockHashes: new Map(), hint: this.#hint, signal };
+  async read(keys: StateKeys, signal: AbortSignal, calls?: readonly PlainCall[]): Promise<StateValues> {
+    const hint = calls === undefined ? this.#hint : { calls, stateOverrides: undefined };
+    const read = { found: new Map(), blockHashes: new Map(), hint, signal };
     this.#hint = undefined;
     const missing = await this.#takeKnown(read, singleKeys(keys));
     const numbers = keys.blockHashes.filter((number) => !this.#takeBlockHash(read, number));

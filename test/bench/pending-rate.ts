@@ -15,9 +15,9 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { FlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
+import { createMessageRunner } from "../support/builders/messageRunner.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, median, round } from "./support/result.ts";
 import { threadCpuMs } from "./support/threadCpu.ts";
 
@@ -38,8 +38,6 @@ const rich = new Set(accounts.map(({ address }) => lower(address)));
 
 interface Message {
   readonly raws: readonly Hex[];
-  /** Of `raws`, in order. */
-  readonly senders: readonly Address[];
   expected: FlashblockJob["expected"];
 }
 interface Block {
@@ -95,12 +93,10 @@ const makeBlocks = async (count: number): Promise<Block[]> => {
     const messages: Message[] = [];
     for (let index = 0; index < MESSAGES_A_BLOCK; index++) {
       const raws = number === 1 && index === 0 ? [await sign(0, { data: creation, gas: 5_000_000n })] : [];
-      const senders = raws.map(() => lower(deployer.address));
       while (raws.length < TRANSACTIONS_A_MESSAGE) {
-        senders.push(lower((accounts[at % SENDERS] ?? deployer).address));
         raws.push(await one(at++));
       }
-      messages.push({ raws, senders, expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH } });
+      messages.push({ raws, expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH } });
     }
     blocks.push({ environment: environmentOf(number), messages });
   }
@@ -176,21 +172,15 @@ const genesis = (_: unknown, { accounts: asked, slots, blockHashes }: StateKeys)
     blockHashes: blockHashes.map((number) => [number, ZERO_HASH]),
   });
 
-/**
- * The work of the executor's thread: from raw bytes to verified receipts and changes, for all blocks in order.
- * `knowsSenders`: other threads recovered them.
- */
-const runOurs = async (blocks: readonly Block[], knowsSenders: boolean): Promise<Timed> => {
+/** The work of the executor's thread: from raw bytes to verified receipts and changes, for all blocks in order. */
+const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
   const base = { number: 0n, hash: ZERO_HASH };
-  const runner = new FlashblockExecutor(
-    { fetch: genesis, engine: await createEngines(), codes: new Map<Hash, Uint8Array>(), isNative: () => false },
-    base,
-  );
+  const runner = createMessageRunner({ fetch: genesis, engine: await createEngines() }, base);
   let id = 0;
   let gas = 0n;
   const startCpuMs = threadCpuMs();
   for (const { environment, messages } of blocks) {
-    for (const [index, { raws, senders, expected }] of messages.entries()) {
+    for (const [index, { raws, expected }] of messages.entries()) {
       const before = id === 0 ? undefined : id;
       const job = {
         id: ++id,
@@ -198,7 +188,6 @@ const runOurs = async (blocks: readonly Block[], knowsSenders: boolean): Promise
         environment,
         index,
         transactions: raws,
-        ...(knowsSenders ? { senders } : {}),
         accessList: [],
         expected,
       };
@@ -220,16 +209,14 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const blocks = await makeBlocks(short ? 3 : 10);
   const count = blocks.length * MESSAGES_A_BLOCK * TRANSACTIONS_A_MESSAGE;
   const { gas } = await runYardstick(blocks, true);
-  await runOurs(blocks, false);
+  await runOurs(blocks);
   const ours: number[] = [];
-  const executed: number[] = [];
   const yardstick: number[] = [];
   for (let at = 0; at < (short ? 2 : 5); at++) {
-    ours.push(count / (await runOurs(blocks, false)).seconds);
-    executed.push(count / (await runOurs(blocks, true)).seconds);
+    ours.push(count / (await runOurs(blocks)).seconds);
     yardstick.push(count / (await runYardstick(blocks, false)).seconds);
   }
-  const [mine, alone, theirs] = [median(ours), median(executed), median(yardstick)];
+  const [mine, theirs] = [median(ours), median(yardstick)];
   const megagas = Number(gas) / 1e6 / count;
   return {
     claim: "pre-confirmed transactions are executed at least nine times as fast as by vm.runTx with its caches",
@@ -238,8 +225,6 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     yardstick: round(theirs, 0),
     unit: "transactions per second of the thread's CPU, from raw bytes to verified receipts",
     unreadable: Math.max(...yardstick) / Math.min(...yardstick) - 1 > MAX_SPREAD,
-    withoutRecovery: round(alone / theirs),
-    oursWithoutRecovery: round(alone, 0),
     oursMegagasPerSecond: round(mine * megagas),
     yardstickMegagasPerSecond: round(theirs * megagas),
     transactions: count,

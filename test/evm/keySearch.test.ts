@@ -49,21 +49,21 @@ const slotsOf = (found: readonly FoundKeys[]) =>
 
 test("a pass finds what each step lacks, and a step that lacked nothing is not executed again", async () => {
   const { search, known, executed } = createSearch([read(1), read(2)]);
-  assert.deepEqual(slotsOf(await search.pass(undefined)), [
+  assert.deepEqual(slotsOf(await search.pass([])), [
     [0, [slot(1)]],
     [1, [slot(2)]],
   ]);
   known.add(valuesOf([1, 2]));
-  assert.deepEqual(await search.pass(undefined), []);
+  assert.deepEqual(await search.pass([]), []);
   assert.deepEqual(executed, [0, 1, 0, 1]);
-  await search.pass(undefined);
-  assert.equal(executed.length, 4);
+  await search.pass([]);
+  assert.deepEqual(executed.slice(4), [0], "the first step is known to lack a value");
 });
 
 test("a step that lacked a value in fact is executed again, and those before it are not", async () => {
   const { search, known, executed } = createSearch([read(1), read(2), read(3)]);
   known.add(valuesOf([1, 2, 3]));
-  await search.pass(undefined);
+  await search.pass([]);
   executed.length = 0;
   await search.pass(["the first step's result"]);
   assert.deepEqual(executed, [1]);
@@ -71,12 +71,10 @@ test("a step that lacked a value in fact is executed again, and those before it 
 
 test("a closed step is not executed again", async () => {
   const { search, executed } = createSearch([read(1), read(2)]);
-  await search.pass(undefined);
-  assert.equal(search.isOpen(1), true);
+  await search.pass([]);
   search.close(1);
-  assert.equal(search.isOpen(1), false);
   executed.length = 0;
-  assert.deepEqual(slotsOf(await search.pass(undefined)), [[0, [slot(1)]]]);
+  assert.deepEqual(slotsOf(await search.pass([])), [[0, [slot(1)]]]);
   assert.deepEqual(executed, [0]);
 });
 
@@ -87,8 +85,7 @@ const write = (state: ExecutionState) => {
 };
 
 test("chained steps read what the steps before them wrote, and independent ones do not", async () => {
-  const pass = async (written?: WrittenState) =>
-    slotsOf(await createSearch([write, read(1)]).search.pass(undefined, written));
+  const pass = async (written?: WrittenState) => slotsOf(await createSearch([write, read(1)]).search.pass([], written));
   assert.deepEqual(await pass(new WrittenState()), [[0, [slot(1)]]]);
   assert.deepEqual(await pass(), [
     [0, [slot(1)]],
@@ -98,7 +95,7 @@ test("chained steps read what the steps before them wrote, and independent ones 
 
 test("a pass ends at its limit of keys", async () => {
   const { search, executed } = createSearch([read(1), read(2), read(3)], { maxKeys: 1 });
-  assert.equal((await search.pass(undefined)).length, 2);
+  assert.equal((await search.pass([])).length, 2);
   assert.deepEqual(executed, [0, 1]);
 });
 
@@ -107,12 +104,12 @@ test("the error of a step ends the pass, and the keys before it are found", asyn
     throw new Error("a guess");
   };
   const { search } = createSearch([read(1), fail, read(2)]);
-  assert.deepEqual(slotsOf(await search.pass(undefined)), [[0, [slot(1)]]]);
+  assert.deepEqual(slotsOf(await search.pass([])), [[0, [slot(1)]]]);
 });
 
 test("a key that several steps lack counts once for the limit of a pass", async () => {
   const { search } = createSearch([read(1), read(1), read(1), read(2)], { maxKeys: 1 });
-  const found = await search.pass(undefined);
+  const found = await search.pass([]);
   assert.deepEqual(
     found.map(({ step }) => step),
     [0, 1, 2, 3],

@@ -1,4 +1,3 @@
-import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
 import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
@@ -8,6 +7,7 @@ import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import type { Devnet } from "../devnet/devnet.ts";
+import { createMessageWorkers } from "../support/builders/messageRunner.ts";
 import { until } from "../support/clients/until.ts";
 import { type Ask, createAsk, nodeState } from "../support/fakes/nodeState.ts";
 
@@ -106,14 +106,17 @@ export const createDevnetPending = async (
   let feed: Feed | undefined;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = new ExecutorClient({
-    entry: workerEntry("pending"),
+    workers: createMessageWorkers((error) => failures.push(error)),
     forks: () => options.forks,
     nativeContracts: [],
     stateAt: (base) => {
-      reads++;
-      return nodeState(ask, base);
+      const source = nodeState(ask, base);
+      const read: typeof source.read = (...request) => {
+        reads++;
+        return source.read(...request);
+      };
+      return { ...source, read };
     },
-    onFailure: (error) => failures.push(error),
   });
   const pending = new Pending({
     chain: "devnet",

@@ -4,8 +4,10 @@ import type { BlockId } from "../../src/core/heads.ts";
 import type { AccountState, StateChanges, StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
+import { CachedState } from "../../src/evm/reads/cachedState.ts";
 import { FirstMissing, MissingState } from "../../src/evm/reads/missingState.ts";
 import { ExecutedChain, layersOf } from "../../src/pending/executedChain.ts";
+import type { ExecutionBase } from "../../src/pending/flashblockJob.ts";
 import { flashblock } from "../support/builders/flashblocks.ts";
 
 const ALICE: Address = `0x${"a1".repeat(20)}`;
@@ -40,19 +42,30 @@ const version = (id: number, layer: StateChanges | undefined, before = id === 1 
   environment,
 });
 
-const create = (fetch: (base: BlockId, keys: StateKeys) => Promise<StateValues>) =>
-  new ExecutedChain({ fetch, codes: new Map(), isNative: () => false }, block(1n));
+type Fetch = (base: BlockId, keys: StateKeys) => Promise<StateValues>;
+
+/** A chain whose known values are fetched at its base. */
+const create = (fetch: Fetch, codes = new Map<Hash, Uint8Array>()) => {
+  const empty = () => new CachedState({ codes, isNative: () => false });
+  const chain = new ExecutedChain(empty());
+  let base: ExecutionBase = { block: block(1n), through: undefined, beginning: 0 };
+  const moveTo = (next: BlockId, through: number | undefined): void => {
+    base = { block: next, through, beginning: base.beginning + (through === undefined ? 1 : 0) };
+    chain.moveTo(base, empty());
+  };
+  chain.moveTo(base, empty());
+  return { chain, moveTo, fetch: (keys: StateKeys) => chain.fetch(keys, [], (missing) => fetch(base.block, missing)) };
+};
 
 test("a sealed block that was executed leaves known values valid and updates what it wrote", async () => {
-  const chain = create(async (_, keys) => valuesAt(5n, keys));
-  await chain.fetch(keysOf(ALICE, BOB), []);
+  const { chain, moveTo, fetch } = create(async (_, keys) => valuesAt(5n, keys));
+  await fetch(keysOf(ALICE, BOB));
   chain.add(version(1, wrote(ALICE, 7n)));
   chain.add(version(2, wrote(ALICE, 6n)));
   chain.add(version(3, wrote(BOB, 8n)));
-  assert.equal(chain.seal(block(2n), 2), true);
+  moveTo(block(2n), 2);
   assert.equal(balanceOf(chain, ALICE), 6n);
   assert.equal(balanceOf(chain, BOB), 5n);
-  assert.deepEqual([chain.has(2), chain.has(3)], [false, true]);
   assert.deepEqual(
     chain.ancestors(3).map(({ id }) => id),
     [3],
@@ -61,81 +74,47 @@ test("a sealed block that was executed leaves known values valid and updates wha
 });
 
 test("a sealed block whose state is not known evicts all known values, and later versions stay", async () => {
-  const chain = create(async (_, keys) => valuesAt(5n, keys));
-  await chain.fetch(keysOf(ALICE), []);
+  const { chain, moveTo, fetch } = create(async (_, keys) => valuesAt(5n, keys));
+  await fetch(keysOf(ALICE));
   chain.add(version(1, undefined));
   chain.add(version(2, undefined));
-  assert.equal(chain.seal(block(2n), 1), false);
+  moveTo(block(2n), 1);
   assert.deepEqual(missingOf(chain, ALICE), keysOf(ALICE));
   assert.equal(layersOf(chain.ancestors(2)), undefined);
 });
 
 test("a block that creates an existing account again evicts all known values: its slots are others", async () => {
-  const chain = create(async (_, keys) => valuesAt(5n, keys));
-  await chain.fetch({ ...keysOf(ALICE, BOB), slots: [[ALICE, SLOT]] }, []);
+  const { chain, moveTo, fetch } = create(async (_, keys) => valuesAt(5n, keys));
+  await fetch({ ...keysOf(ALICE, BOB), slots: [[ALICE, SLOT]] });
   chain.add(version(1, wrote(ALICE, 6n, true)));
-  assert.equal(chain.seal(block(2n), 1), true);
+  moveTo(block(2n), 1);
   assert.equal(balanceOf(chain, ALICE), 6n);
-  assert.equal((await chain.fetch({ ...keysOf(ALICE, BOB), slots: [[ALICE, SLOT]] }, [])).requested, 2);
+  assert.equal((await fetch({ ...keysOf(ALICE, BOB), slots: [[ALICE, SLOT]] })).requested, 2);
 });
 
 test("the chain above another block has no value and no version of the one before", async () => {
-  const chain = create(async (at, keys) => valuesAt(at.number, keys));
-  await chain.fetch(keysOf(ALICE), []);
+  const { chain, moveTo, fetch } = create(async (at, keys) => valuesAt(at.number, keys));
+  await fetch(keysOf(ALICE));
   chain.add(version(1, wrote(BOB, 6n)));
-  const next = chain.startAt(block(2n));
-  assert.deepEqual(missingOf(next, ALICE, BOB), keysOf(ALICE, BOB));
-  assert.throws(() => next.ancestors(1), /not executed in this thread/);
-  assert.deepEqual([chain.has(1), balanceOf(chain, ALICE)], [true, 1n], "the discarded one stays");
-});
-
-test("values that arrive after another block was chosen are of the chain before", async () => {
-  const gate = Promise.withResolvers<void>();
-  const chain = create(async (at, keys) => {
-    await gate.promise;
-    return valuesAt(at.number, keys);
-  });
-  const slow = chain.fetch(keysOf(ALICE), []);
-  const next = chain.startAt(block(2n));
-  gate.resolve();
-  await slow;
-  assert.equal(balanceOf(chain, ALICE), 1n);
-  assert.deepEqual(missingOf(next, ALICE), keysOf(ALICE));
-});
-
-test("values that arrive after the base moved are discarded, because the next block may have written them", async () => {
-  const gate = Promise.withResolvers<void>();
-  const chain = create(async (at, keys) => {
-    if (at.number === 1n) {
-      await gate.promise;
-    }
-    return valuesAt(at.number * 5n, keys);
-  });
-  const slow = chain.fetch(keysOf(ALICE, BOB), []);
-  chain.add(version(1, wrote(ALICE, 6n)));
-  chain.seal(block(2n), 1);
-  gate.resolve();
-  await slow;
-  assert.equal(balanceOf(chain, ALICE), 6n);
-  assert.deepEqual(missingOf(chain, BOB), keysOf(BOB));
-  await chain.fetch(keysOf(BOB), []);
-  assert.equal(balanceOf(chain, BOB), 10n);
+  moveTo(block(2n), undefined);
+  assert.deepEqual(missingOf(chain, ALICE, BOB), keysOf(ALICE, BOB));
+  assert.throws(() => chain.ancestors(1), /not executed in this thread/);
 });
 
 test("an account whose code was evicted is fetched again", async () => {
   const codes = new Map<Hash, Uint8Array>();
   const hash: Hash = `0x${"c0".repeat(32)}`;
-  const fetch = async (_: BlockId, { accounts }: StateKeys): Promise<StateValues> => ({
+  const values: Fetch = async (_, { accounts }) => ({
     accounts: accounts.map((address) => [address, { ...account(1n), codeHash: hash }]),
     codes: [[hash, Uint8Array.of(0)]],
     slots: [],
     blockHashes: [],
   });
-  const chain = new ExecutedChain({ fetch, codes, isNative: () => false }, block(1n));
-  assert.equal((await chain.fetch(keysOf(ALICE), [])).requested, 1);
-  assert.equal((await chain.fetch(keysOf(ALICE), [])).requested, 0);
+  const { fetch } = create(values, codes);
+  assert.equal((await fetch(keysOf(ALICE))).requested, 1);
+  assert.equal((await fetch(keysOf(ALICE))).requested, 0);
   codes.clear();
-  assert.equal((await chain.fetch(keysOf(ALICE), [])).requested, 1);
+  assert.equal((await fetch(keysOf(ALICE))).requested, 1);
 });
 
 test("a fetched proxy predicts its implementation's account, and the slots that the implementation reads", async () => {
@@ -145,29 +124,29 @@ test("a fetched proxy predicts its implementation's account, and the slots that 
   /** PUSH1 1, SLOAD. */
   const code = Uint8Array.of(0x60, 1, 0x54);
   const hash: Hash = `0x${"c1".repeat(32)}`;
-  const fetch = async (_: BlockId, { accounts, slots }: StateKeys): Promise<StateValues> => ({
+  const values: Fetch = async (_, { accounts, slots }) => ({
     accounts: accounts.map((address) => [address, { ...account(1n), codeHash: hash }]),
     codes: accounts.length > 0 ? [[hash, code]] : [],
     slots: slots.map(([address, slot]) => [address, slot, Uint8Array.from(Buffer.from(logic.slice(2), "hex"))]),
     blockHashes: [],
   });
-  const chain = new ExecutedChain({ fetch, codes: new Map(), isNative: () => false }, block(1n));
-  const first = await chain.fetch({ accounts: [], slots: [[proxy, implementation]], blockHashes: [] }, []);
+  const { fetch } = create(values);
+  const first = await fetch({ accounts: [], slots: [[proxy, implementation]], blockHashes: [] });
   assert.deepEqual(first.predicted, keysOf(logic));
-  const second = await chain.fetch(first.predicted, []);
+  const second = await fetch(first.predicted);
   assert.deepEqual(second.predicted.slots, [[proxy, SLOT]]);
 });
 
 test("code that ends inside a PUSH20 predicts no account: a node refuses the request for a part of an address", async () => {
   const hash: Hash = `0x${"c2".repeat(32)}`;
-  const fetch = async (_: BlockId, { accounts }: StateKeys): Promise<StateValues> => ({
+  const values: Fetch = async (_, { accounts }) => ({
     accounts: accounts.map((address) => [address, { ...account(1n), codeHash: hash }]),
     // The metadata at the end of Solidity's code has any bytes.
     codes: [[hash, Uint8Array.of(0x00, 0x73, 0x6f, 0x6c, 0x63, 0x43, 0x00, 0x08, 0x25, 0x00, 0x33)]],
     slots: [],
     blockHashes: [],
   });
-  const chain = new ExecutedChain({ fetch, codes: new Map(), isNative: () => false }, block(1n));
-  const { predicted } = await chain.fetch(keysOf(ALICE), []);
+  const { fetch } = create(values);
+  const { predicted } = await fetch(keysOf(ALICE));
   assert.deepEqual(predicted, { accounts: [], slots: [], blockHashes: [] });
 });

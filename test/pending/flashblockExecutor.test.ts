@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate } from "node:timers/promises";
 import { privateKeyToAccount } from "viem/accounts";
-import type { BlockId } from "../../src/core/heads.ts";
 import type { StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import type { PendingEnvironment } from "../../src/core/view.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
@@ -12,9 +10,8 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { FlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
-import { until } from "../support/clients/until.ts";
+import { createMessageRunner } from "../support/builders/messageRunner.ts";
 
 const CHAIN_ID = 7;
 const RULES: Rules = { chainId: BigInt(CHAIN_ID), fork: "prague" };
@@ -67,7 +64,7 @@ const expected = (transfers: number) => expectedOf(Array.from({ length: transfer
 
 const createRig = () => {
   const asked: StateKeys[] = [];
-  const runner = new FlashblockExecutor(
+  const runner = createMessageRunner(
     {
       fetch: async (_, keys) => {
         asked.push(keys);
@@ -82,7 +79,6 @@ const createRig = () => {
         };
       },
       engine,
-      codes: new Map<Hash, Uint8Array>(),
       isNative: (address) => address === NATIVE,
     },
     { number: 0n, hash: ZERO_HASH },
@@ -244,100 +240,7 @@ const jobOf = (id: number, transactions: readonly Data[], more: Partial<Flashblo
   expected: expected(transactions.length),
   ...more,
 });
-/** More turns of the event loop than a round of a search needs. */
-const MAX_TURNS = 50;
 const BASE = { number: 0n, hash: ZERO_HASH };
-const place = { engine, codes: new Map<Hash, Uint8Array>(), isNative: () => false };
-
-test("a message whose state cannot be read is retried with the state known by then", async () => {
-  const causes: string[] = [];
-  let fetches = 0;
-  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
-    if (++fetches < 3) {
-      throw new Error(`no node answers (${fetches})`);
-    }
-    return rich(keys);
-  };
-  const runner = new FlashblockExecutor({ ...place, fetch, onRetry: (_, { message }) => causes.push(message) }, BASE);
-  const first = await runner.run(jobOf(1, [await transfer(0)]), RULES);
-  assert.equal(first.unverified, undefined);
-  assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
-  const second = await runner.run(jobOf(2, [await transfer(1)], { before: 1, index: 1, expected: expected(2) }), RULES);
-  assert.equal(second.unverified, undefined);
-});
-
-test("a message fails with its cause when its block is sealed and the time is over", async () => {
-  const fetch = () => Promise.reject(new Error("pruned"));
-  const runner = new FlashblockExecutor({ ...place, fetch, deadlineMs: () => performance.now() - 1 }, BASE);
-  const { unverified, cause } = await runner.run(jobOf(1, [await transfer(0)]), RULES);
-  assert.equal(unverified, "unreadable");
-  assert.match(cause ?? "", /not fetched in time/);
-});
-
-test("a message without a waiting reader is not finished", async () => {
-  let isCancelled = false;
-  const fetch = async (): Promise<StateValues> => {
-    isCancelled = true;
-    throw new Error("too late");
-  };
-  const runner = new FlashblockExecutor({ ...place, fetch, isCancelled: () => isCancelled }, BASE);
-  await assert.rejects(runner.run(jobOf(1, [await transfer(0)]), RULES), { name: "JobCancelledError" });
-});
-
-test("waiting messages prefetch their state while an earlier one waits for its own", async () => {
-  const gate = Promise.withResolvers<void>();
-  const asked: StateKeys[] = [];
-  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
-    asked.push(keys);
-    if (asked.length === 1) {
-      await gate.promise;
-    }
-    return rich(keys);
-  };
-  const runner = new FlashblockExecutor({ ...place, fetch }, BASE);
-  const other: Address = "0x00000000000000000000000000000000000beef2";
-  const first = jobOf(1, [await transfer(0)]);
-  const second = jobOf(2, [await transfer(1, other)], { before: 1, index: 1, expected: expected(2) });
-  const running = runner.run(first, RULES);
-  runner.expect(second, RULES);
-  await until(() => asked.some(({ accounts }) => accounts.includes(other)), "the second message's state is fetched");
-  gate.resolve();
-  assert.equal((await running).unverified, undefined);
-  const before = asked.length;
-  assert.equal((await runner.run(second, RULES)).unverified, undefined);
-  assert.equal(asked.length, before);
-});
-
-test("a search for state that a change of base replaces asks for nothing more", async () => {
-  const other: Address = "0x00000000000000000000000000000000000beef2";
-  const gates = [1, 2, 3].map(() => Promise.withResolvers<void>());
-  const asked: (readonly [base: bigint, keys: StateKeys])[] = [];
-  const fetch = async ({ number }: BlockId, keys: StateKeys): Promise<StateValues> => {
-    await gates[asked.push([number, keys]) - 1]?.promise;
-    return rich(keys);
-  };
-  const runner = new FlashblockExecutor({ ...place, fetch, isCancelled: () => false }, BASE);
-  const wrong = runner.run(jobOf(1, [await transfer(0)], { expected: expected(0) }), RULES);
-  await until(() => asked.length === 1, "the first message waits for state");
-  const next = jobOf(2, [await transfer(0, other)], { before: 1, environment: environment(2n) });
-  runner.expect(next, RULES);
-  await until(() => asked.length === 2, "the state of the second message is fetched");
-  gates[0]?.resolve();
-  assert.equal((await wrong).unverified, "gas");
-  runner.rebase({ number: 1n, hash: environment(2n).parentHash }, 1);
-  const running = runner.run(next, RULES);
-  await until(() => asked.length === 3, "the state of the second message is fetched at the new base");
-  gates[1]?.resolve();
-  for (let turn = 0; turn < MAX_TURNS; turn++) {
-    await setImmediate();
-  }
-  gates[2]?.resolve();
-  assert.equal((await running).unverified, undefined);
-  assert.deepEqual(
-    asked.map(([base]) => base),
-    [0n, 0n, 1n],
-  );
-});
 
 test("the state in the feed's access list is fetched at once", async () => {
   const slot: Hash = `0x${"0".repeat(63)}7`;
@@ -346,7 +249,7 @@ test("the state in the feed's access list is fetched at once", async () => {
     asked.push(keys);
     return rich(keys);
   };
-  const runner = new FlashblockExecutor({ ...place, fetch }, BASE);
+  const runner = createMessageRunner({ engine, fetch }, BASE);
   await runner.run(jobOf(1, [await transfer(0)], { accessList: [{ address: RECIPIENT, slots: [slot] }] }), RULES);
   assert.deepEqual(asked[0]?.slots, [[RECIPIENT, slot]]);
 });

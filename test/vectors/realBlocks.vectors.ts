@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { StateChanges } from "../../src/core/stateReader.ts";
 import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
@@ -12,8 +11,8 @@ import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
-import { FlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import { createMessageRunner, createMessageWorkers } from "../support/builders/messageRunner.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
@@ -51,12 +50,10 @@ test("a recorded builder: every message verifies, each block's writes give its s
   const real = readRecordedBuilder();
   const { parent } = real;
   const state = createNodeState({ fetch: createWitnessNode(real).fetch, maxBytes: MAX_BYTES });
-  const runner = new FlashblockExecutor(
+  const runner = createMessageRunner(
     {
       fetch: (block, keys) => state.at(block).read(keys, AbortSignal.timeout(60_000)),
       engine: await createEngines(),
-      codes: new Map(),
-      isNative: () => false,
     },
     { number: BigInt(parent.number), hash: parent.hash },
   );
@@ -96,13 +93,12 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   const failures: string[] = [];
   const executor = new ExecutorClient({
-    entry: workerEntry("pending"),
+    workers: createMessageWorkers((error) => failures.push(error.message)),
     forks: () => forks,
     nativeContracts: [],
     // The bounds are those of round trips, on any machine: time decides nothing.
     maxSearchMs: Number.POSITIVE_INFINITY,
-    stateAt: (block: Parameters<typeof state.at>[0], hint?: Parameters<typeof state.at>[1]) => state.at(block, hint),
-    onFailure: (error) => failures.push(error.message),
+    stateAt: (block) => state.at(block),
     onRetry: (_, cause) => failures.push(cause),
   });
   // The executor's thread does not keep the process alive.

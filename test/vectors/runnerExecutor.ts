@@ -1,24 +1,21 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { FlashblockExecutor, type FlashblockExecutorOptions } from "../../src/pending/flashblockExecutor.ts";
 import type { Execution, Executor, FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import { createMessageRunner, type MessageRunnerOptions } from "../support/builders/messageRunner.ts";
 
 const engines = await createEngines();
 
 export interface RunnerExecutorOptions {
   readonly forks: ChainForks;
-  readonly fetch: FlashblockExecutorOptions["fetch"];
+  readonly fetch: MessageRunnerOptions["fetch"];
   /** Delay between the end of an execution and its result. */
   readonly delayMs: number;
 }
 
 /** Creates an executor in this thread, so that a test can wait for all jobs before it advances the time. */
 export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOptions) => {
-  const runner = new FlashblockExecutor(
-    { fetch, engine: engines, codes: new Map(), isNative: () => false },
-    { number: 0n, hash: "0x" },
-  );
+  const runner = createMessageRunner({ fetch, engine: engines }, { number: 0n, hash: "0x" });
   let queue: Promise<unknown> = Promise.resolve();
   let lastId = 0;
   let cancelledThrough = 0;

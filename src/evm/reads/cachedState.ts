@@ -51,6 +51,10 @@ export class CachedState {
     this.#size += values.accounts.length + values.slots.length + values.blockHashes.length;
   }
 
+  code(hash: Hash): Uint8Array | undefined {
+    return this.#options.codes.get(hash);
+  }
+
   /** Returns the keys whose values are not cached. */
   uncached({ accounts, slots, blockHashes }: StateKeys): StateKeys {
     return {

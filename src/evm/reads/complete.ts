@@ -41,8 +41,6 @@ export interface StepCompletion {
   readerOf(missing: MissingState): StateReader;
   /** Makes missing values known. */
   fetch(missing: StateKeys, progress: RunProgress): Promise<void>;
-  /** Executes a step when the engine is free. Default: at once. */
-  turn?<R>(execute: () => Promise<R>): Promise<R>;
   readonly reads?: ReadRecorder | undefined;
 }
 
@@ -52,14 +50,14 @@ export interface StepCompletion {
  */
 export const complete = async <T>(
   run: SteppedRun<T>,
-  { readerOf, fetch, turn = (execute) => execute(), reads }: StepCompletion,
+  { readerOf, fetch, reads }: StepCompletion,
 ): Promise<{ readonly result: T; readonly state: ExecutionState }> => {
   const reader = new IncompleteState(FirstMissing, readerOf);
   const state = run.createState(reader);
   const results: unknown[] = [];
   const step = async <R>(execute: (state: ExecutionState) => R | Promise<R>): Promise<R> => {
     const result = await reader.complete(
-      () => turn(async () => execute(state)),
+      () => execute(state),
       (missing) => fetch(missing, { results, state }),
     );
     results.push(result);

@@ -45,7 +45,6 @@ interface Guess {
 }
 
 type Execute = (state: ExecutionState) => unknown;
-type Turn = <R>(execute: () => Promise<R>) => Promise<R>;
 
 /** Executes the steps of a run on guesses, to find the values that they will read. */
 export class KeySearch {
@@ -55,11 +54,6 @@ export class KeySearch {
 
   constructor(options: KeySearchOptions) {
     this.#options = options;
-  }
-
-  /** Whether the step may lack state. */
-  isOpen(step: number): boolean {
-    return (this.#guesses.get(step)?.complete ?? 0) < MAX_COMPLETE;
   }
 
   /** The state of this step was fetched, as far as a node could report it. */
@@ -72,24 +66,20 @@ export class KeySearch {
 
   /**
    * Executes the steps after those that have `results`, and returns the keys that they lack. The first of them is known to lack
-   * some; `results` is undefined before the run. With `written`, the writes of the steps that have results, each step is executed on
-   * the writes of those before it, which are added. Else each is executed by itself. `turn` executes a step when the engine is free.
+   * some. With `written`, the writes of the steps that have results, each step is executed on the writes of those before it, which
+   * are added. Else each is executed by itself.
    */
-  async pass(
-    results: readonly unknown[] | undefined,
-    written?: WrittenState,
-    turn: Turn = (execute) => execute(),
-  ): Promise<readonly FoundKeys[]> {
-    const pass = new Pass(this.#options, written, turn);
+  async pass(results: readonly unknown[], written?: WrittenState): Promise<readonly FoundKeys[]> {
+    const pass = new Pass(this.#options, written);
     const maxComplete = written ? MAX_COMPLETE_CHAINED : MAX_COMPLETE;
     let position = 0;
     const next = async (execute: Execute): Promise<unknown> => {
       const at = position++;
-      if (results && at < results.length) {
+      if (at < results.length) {
         return results[at];
       }
       const earlier = this.#guesses.get(at);
-      const isComplete = earlier !== undefined && earlier.complete >= maxComplete && at !== results?.length;
+      const isComplete = earlier !== undefined && earlier.complete >= maxComplete && at !== results.length;
       const guess = isComplete ? earlier : await pass.guess(execute, at, earlier);
       this.#guesses.set(at, guess);
       pass.written?.add(guess.changes);
@@ -117,42 +107,38 @@ class Pass {
   readonly written: WrittenState | undefined;
   readonly reader: IncompleteState;
   readonly #options: KeySearchOptions;
-  readonly #turn: Turn;
   readonly #untilMs: number;
   #guesses = largeGuesses;
   /** Several steps may lack the same key. */
   readonly #keys = new StateKeySet();
 
-  constructor(options: KeySearchOptions, written: WrittenState | undefined, turn: Turn) {
+  constructor(options: KeySearchOptions, written: WrittenState | undefined) {
     this.#options = options;
     this.written = written;
-    this.#turn = turn;
     this.#untilMs = performance.now() + options.maxMs;
     this.reader = new IncompleteState(MissingState, (missing) => options.readerOf(missing, this.#guesses));
   }
 
   /** Executes a step on a state of its own, to see whether the step itself reads a guess. */
-  guess(execute: Execute, step: number, earlier: Guess | undefined): Promise<Guess> {
+  async guess(execute: Execute, step: number, earlier: Guess | undefined): Promise<Guess> {
     const { run, maxKeys, guessesOf } = this.#options;
     if (this.#keys.size > maxKeys || performance.now() > this.#untilMs) {
       throw new Error("a pass on guesses is at its limit");
     }
-    return this.#turn(async () => {
-      const before = earlier?.count ?? 0;
-      this.#guesses = guessesOf?.(before) ?? largeGuesses;
-      const missing = this.reader.renew();
-      const state = run.createState(this.written?.over(this.reader) ?? this.reader);
-      try {
-        const result = await execute(state);
-        const complete = missing.count > 0 ? 0 : (earlier?.complete ?? 0) + 1;
-        return { result, changes: this.written ? state.changes() : NO_CHANGES, count: before + 1, complete };
-      } finally {
-        if (missing.count > 0) {
-          const keys = missing.keys();
-          this.#keys.add(keys);
-          this.found.push({ step, keys, count: before + 1 });
-        }
+    const before = earlier?.count ?? 0;
+    this.#guesses = guessesOf?.(before) ?? largeGuesses;
+    const missing = this.reader.renew();
+    const state = run.createState(this.written?.over(this.reader) ?? this.reader);
+    try {
+      const result = await execute(state);
+      const complete = missing.count > 0 ? 0 : (earlier?.complete ?? 0) + 1;
+      return { result, changes: this.written ? state.changes() : NO_CHANGES, count: before + 1, complete };
+    } finally {
+      if (missing.count > 0) {
+        const keys = missing.keys();
+        this.#keys.add(keys);
+        this.found.push({ step, keys, count: before + 1 });
       }
-    });
+    }
   }
 }

@@ -1,8 +1,9 @@
-import type { StateReader } from "../../core/stateReader.ts";
+import type { PlainCall, StateKeys, StateReader, StateValues } from "../../core/stateReader.ts";
 import type { Rules } from "../../ethereum/rules.ts";
 import type { Engine } from "../engine.ts";
 import type { ExecutionState } from "../executionState.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
+import type { CachedState } from "./cachedState.ts";
 
 /**
  * Executes a step on the state after all earlier steps, and returns its result. If a read throws, the step is executed again.
@@ -31,6 +32,14 @@ export interface WorkerContext {
   withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T>;
   /** Repeats only a step that lacks a value. Absent if the run is compared: an engine is observed over a whole run. */
   withSteps?<T>(run: SteppedRun<T>): Promise<T>;
+}
+
+/** The part of a thread that a run uses which fetches its state itself. */
+export interface FetchContext extends WorkerContext {
+  /** The values of the run's state that this thread has. */
+  readonly known: CachedState;
+  /** Returns values that this thread lacks. `calls` will run on the same state: what they read may be among the values. */
+  fetch(keys: StateKeys, calls?: readonly PlainCall[]): Promise<StateValues>;
 }
 
 /** Completes a run over several transactions. */

@@ -1,4 +1,5 @@
 import { NodeError } from "../../core/node.ts";
+import type { PlainCall } from "../../core/stateReader.ts";
 import { type Data, type Hash, isAddress, isData, parseData } from "../../ethereum/hex.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
@@ -8,9 +9,6 @@ import { parseSingle } from "./stateRequests.ts";
 
 const MAX_CALLS = 16;
 const REFUSED = /not (found|available|supported|allowed|enabled|implemented)|unsupported|does not exist|disabled/i;
-
-/** A call object of a payload, as the client wrote it. Prefetch requests to nodes contain it unchanged. */
-export type PlainCall = Readonly<Record<string, unknown>>;
 
 /** Calls that will be executed next, as the client wrote them. */
 export interface PrefetchHint {

@@ -402,15 +402,21 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
       },
     ],
   },
-  /** A value of the base before enters after the next block wrote it. The commitments of the next message may still agree. */
+  /** A value of the base before answers after the next block wrote it. The commitments of the next message may still agree. */
   lateBaseValue: {
     ...EXECUTED,
-    edits: [{ file: CHAIN, from: "base.hash === this.#base.hash", to: "base.hash.length > 0" }],
+    edits: [{ file: CHAIN, from: "accounts: written.map(([address, { account }]) => [address, account]),", to: "" }],
   },
   /** What messages above the sealed block wrote is read at that block. */
   leakedVersion: {
     ...EXECUTED,
-    edits: [{ file: CHAIN, from: "layersOf(this.ancestors(through)) :", to: "this.layers() :" }],
+    edits: [
+      {
+        file: CHAIN,
+        from: "layersOf(this.ancestors(through)) :",
+        to: "layersOf([...this.#versions.values()].reverse()) :",
+      },
+    ],
   },
   /** The chain above another block has the oldest version of the one before. */
   shortDiscard: {
@@ -418,10 +424,8 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: CHAIN,
-        from: "    return new ExecutedChain(this.#options, base, this.#implementations);",
-        to: `    const next = new ExecutedChain(this.#options, base, this.#implementations);
-    for (const [id, version] of [...this.#versions].slice(0, 1)) next.#versions.set(id, version);
-    return next;`,
+        from: "      this.#versions.clear();",
+        to: "      for (const id of [...this.#versions.keys()].slice(1)) this.#versions.delete(id);",
       },
     ],
   },

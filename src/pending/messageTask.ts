@@ -1,0 +1,9 @@
+import { evmTask } from "../runs/evmTask.ts";
+import type { ThreadTask } from "../threads/threadTask.ts";
+import { FlashblockExecutor } from "./flashblockExecutor.ts";
+
+/** The task of a thread that executes the messages of one chain. */
+export const messageTask: ThreadTask = (port, data) => {
+  const executor = new FlashblockExecutor();
+  return evmTask({ message: (input, context) => executor.run(input, context) })(port, data);
+};

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { StateKeys, StateValues } from "../../src/core/stateReader.ts";
+import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
+import type { ChainForks } from "../../src/ethereum/rules.ts";
+import { ExecutorClient, type ExecutorOptions } from "../../src/pending/executorClient.ts";
+import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import { devAccounts } from "../devnet/traffic.ts";
+import { createMessageWorkers } from "../support/builders/messageRunner.ts";
+
+const ACCOUNT: Address = `0x${"ab".repeat(20)}`;
+const BASE = { number: 0n, hash: ZERO_HASH };
+const OTHER = { number: 1n, hash: `0x${"11".repeat(32)}` as Hash };
+
+const createJob = (id: number, more: Partial<FlashblockJob> = {}): FlashblockJob => ({
+  id,
+  before: undefined,
+  environment: {
+    number: 1n,
+    timestamp: 1_700_000_000n,
+    gasLimit: 30_000_000n,
+    baseFeePerGas: 1n,
+    feeRecipient: ACCOUNT,
+    prevRandao: ZERO_HASH,
+    parentHash: ZERO_HASH,
+    parentBeaconBlockRoot: ZERO_HASH,
+    extraData: "0x",
+  },
+  index: 0,
+  transactions: [],
+  accessList: [],
+  expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH },
+  ...more,
+});
+
+/** Nobody knows the rules, so that the thread decodes only. */
+const UNKNOWN: ChainForks = { chainId: 901n, activations: [], blobs: {}, unknownFrom: 0n };
+const PRAGUE: ChainForks = { chainId: 901n, activations: [{ fork: "prague", timestamp: 0n }], blobs: {} };
+
+const createClient = (t: TestContext, options: Partial<ExecutorOptions>): ExecutorClient => {
+  const workers = createMessageWorkers((error) => {
+    throw error;
+  });
+  const stateAt = () => ({ id: "none", read: () => Promise.reject(new Error("no state is read")) });
+  const client = new ExecutorClient({ workers, forks: () => UNKNOWN, nativeContracts: [], stateAt, ...options });
+  // The thread does not keep the process alive.
+  const alive = setInterval(() => {}, 1_000);
+  t.after(async () => {
+    clearInterval(alive);
+    await client.close();
+  });
+  client.rebase(BASE, undefined);
+  return client;
+};
+
+test("a change of base stays behind a message that runs, and a later message behind the change", async (t) => {
+  const executor = createClient(t, {});
+  const first = executor.execute(createJob(1));
+  const second = executor.execute(createJob(2));
+  // The change discards all messages before it.
+  executor.rebase(OTHER, undefined);
+  const third = executor.execute(createJob(3));
+  const cancelled = { message: "the base is another block now" };
+  await Promise.all([assert.rejects(first, cancelled), assert.rejects(second, cancelled)]);
+  assert.deepEqual((await third).transactions, []);
+});
+
+test("the senders of a message are recovered", async (t) => {
+  const [account] = devAccounts;
+  assert.ok(account);
+  const { transactions } = await createClient(t, {}).execute(
+    createJob(1, { transactions: [await transferOf(account)] }),
+  );
+  assert.deepEqual(
+    transactions.map(({ sender }) => sender),
+    [account.address.toLowerCase()],
+  );
+});
+
+const transferOf = (account: (typeof devAccounts)[number]) =>
+  account.signTransaction({
+    ...{ type: "eip1559", chainId: 901, nonce: 0, to: ACCOUNT, gas: 21_000n },
+    ...{ maxFeePerGas: 1n, maxPriorityFeePerGas: 0n },
+  });
+
+test("a read that fails is repeated with its cause reported, and the message is executed", async (t) => {
+  const [account] = devAccounts;
+  assert.ok(account);
+  const causes: string[] = [];
+  let reads = 0;
+  const read = async (keys: StateKeys): Promise<StateValues> => {
+    reads++;
+    if (reads < 3) {
+      throw new Error(`no node answers (${reads})`);
+    }
+    return {
+      accounts: keys.accounts.map((address) => [
+        address,
+        { nonce: 0n, balance: 10n ** 18n, codeHash: EMPTY_CODE_HASH },
+      ]),
+      codes: [],
+      slots: keys.slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
+      blockHashes: [],
+    };
+  };
+  const executor = createClient(t, {
+    forks: () => PRAGUE,
+    stateAt: () => ({ id: "state", read }),
+    onRetry: (_, cause) => causes.push(cause),
+  });
+  const { unverified } = await executor.execute(createJob(1, { transactions: [await transferOf(account)] }));
+  assert.equal(unverified, "gas", "it was executed, and the message names other gas");
+  assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
+});
+
+test("a read for messages whose base was replaced is not repeated", async (t) => {
+  const [account] = devAccounts;
+  assert.ok(account);
+  const asked = Promise.withResolvers<void>();
+  const failing = Promise.withResolvers<never>();
+  let reads = 0;
+  const read = (): Promise<never> => {
+    reads++;
+    asked.resolve();
+    return failing.promise;
+  };
+  let forks = PRAGUE;
+  const executor = createClient(t, { forks: () => forks, stateAt: () => ({ id: "state", read }) });
+  const running = executor.execute(createJob(1, { transactions: [await transferOf(account)] }));
+  await asked.promise;
+  executor.rebase(OTHER, undefined);
+  failing.reject(new Error("too late"));
+  await assert.rejects(running, { message: "the base is another block now" });
+  // The thread takes the next message once it has ended this one. It reads nothing for it.
+  forks = UNKNOWN;
+  await executor.execute(createJob(2));
+  assert.equal(reads, 1);
+});
