@@ -17,10 +17,10 @@ import { encodeReceipt } from "../ethereum/receipt.ts";
 import type { CachedState } from "../evm/reads/cachedState.ts";
 import type { GuessedValues } from "../evm/reads/guesses.ts";
 import { MissingState } from "../evm/reads/missingState.ts";
-import type { FetchContext } from "../evm/reads/steppedRun.ts";
+import type { FetchingContext } from "../evm/reads/steppedRun.ts";
 import { mergeChanges } from "../evm/reads/writtenState.ts";
 import { type Implementations, predictKeys } from "./expectedKeys.ts";
-import type { Executed, ExecutionBase, FlashblockJob, UnverifiedReason } from "./flashblockJob.ts";
+import type { Executed, FlashblockJob, MessageBase, UnverifiedReason } from "./flashblockJob.ts";
 import { findAccount, findSlot } from "./stateLayers.ts";
 
 /** The result of one fetch, as numbers of values. */
@@ -40,7 +40,7 @@ const MAX_KNOWN_VALUES = 200_000;
 export class ExecutedChain {
   readonly #implementations: Implementations = new LRUCache<Address, Address>({ max: MAX_IMPLEMENTATIONS });
   readonly #versions = new Map<number, ExecutedFlashblock>();
-  #base: ExecutionBase | undefined;
+  #base: MessageBase | undefined;
   #known: CachedState;
   /** The base includes the versions up to this id. */
   #sealedThrough = 0;
@@ -51,7 +51,7 @@ export class ExecutedChain {
   }
 
   /** Moves to the base of the next job. `empty`: a state without values, in case that none of before holds. */
-  moveTo(base: ExecutionBase, empty: CachedState): void {
+  moveTo(base: MessageBase, empty: CachedState): void {
     if (base.beginning !== this.#base?.beginning) {
       this.#versions.clear();
       this.#sealedThrough = 0;
@@ -102,7 +102,11 @@ export class ExecutedChain {
   }
 
   /** Fetches the keys whose values at the base are not known. */
-  async fetch(keys: StateKeys, calls: readonly PlainCall[], fetch: FetchContext["fetch"]): Promise<StateFetchResult> {
+  async fetch(
+    keys: StateKeys,
+    calls: readonly PlainCall[],
+    fetch: FetchingContext["fetch"],
+  ): Promise<StateFetchResult> {
     const known = this.#known;
     const missing = known.uncached(keys);
     const requested = missing.accounts.length + missing.slots.length + missing.blockHashes.length;

@@ -5,7 +5,7 @@ import type { StateSource } from "../core/stateReader.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { EvmWorkers } from "../runs/evmWorkers.ts";
-import type { Execution, ExecutionBase, Executor, FlashblockJob, MessageInput } from "./flashblockJob.ts";
+import type { Execution, Executor, FlashblockJob, MessageBase, MessageInput } from "./flashblockJob.ts";
 
 export interface ExecutorOptions {
   /** One thread with messageTask. */
@@ -35,7 +35,7 @@ export class ExecutorClient implements Executor {
   /** Aborted when the base is replaced: nobody awaits the messages of before. */
   #replaced = new AbortController();
   /** Of the next message in turn. */
-  #base: ExecutionBase = { block: { number: 0n, hash: ZERO_HASH }, through: undefined, beginning: 0 };
+  #base: MessageBase = { block: { number: 0n, hash: ZERO_HASH }, through: undefined, beginning: 0 };
   /** Messages and changes of base take turns in their order. */
   #turn: Promise<unknown> = Promise.resolve();
 

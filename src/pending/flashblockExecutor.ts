@@ -3,7 +3,7 @@ import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { complete } from "../evm/reads/complete.ts";
-import type { FetchContext } from "../evm/reads/steppedRun.ts";
+import type { FetchingContext } from "../evm/reads/steppedRun.ts";
 import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import type { Decoded } from "./decodeTransaction.ts";
@@ -57,7 +57,7 @@ const unverifiedAttempt = (unverified: UnverifiedReason, cause?: string): Attemp
 });
 
 /** What a message's run uses of its thread. */
-export type MessageContext = Pick<FetchContext, "engine" | "known" | "fetch">;
+export type MessageContext = Pick<FetchingContext, "engine" | "known" | "fetch">;
 
 /** One message in its thread. */
 interface MessageJob extends Omit<MessageInput, "job" | "rules"> {

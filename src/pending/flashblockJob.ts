@@ -82,7 +82,7 @@ export interface FlashblockJob {
 }
 
 /** The state below the messages. */
-export interface ExecutionBase {
+export interface MessageBase {
   readonly block: BlockId;
   /** The job whose outcome is that block's state. `undefined` if there is none. */
   readonly through: number | undefined;
@@ -93,7 +93,7 @@ export interface ExecutionBase {
 /** The input of a message's run in its thread. */
 export interface MessageInput {
   readonly job: FlashblockJob;
-  readonly base: ExecutionBase;
+  readonly base: MessageBase;
   readonly rules: Rules;
   /** False: the block's own rules are not known, and the thread only decodes the transactions. */
   readonly isExecutable: boolean;

@@ -4,7 +4,7 @@ import type { RunProgress } from "../evm/reads/complete.ts";
 import { alternatingGuesses } from "../evm/reads/guesses.ts";
 import { type FoundKeys, KeySearch } from "../evm/reads/keySearch.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
-import type { FetchContext } from "../evm/reads/steppedRun.ts";
+import type { FetchingContext } from "../evm/reads/steppedRun.ts";
 import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
 import type { ExecutedChain } from "./executedChain.ts";
 import { executeTransaction, type Prepared } from "./executeTransaction.ts";
@@ -22,7 +22,7 @@ const MAX_FETCHED = 50_000;
 /** After this number of values, predicted keys are no longer fetched. */
 const MAX_PREDICTED = 2_000;
 
-export interface MessageReadsOptions extends Pick<FetchContext, "fetch"> {
+export interface MessageReadsOptions extends Pick<FetchingContext, "fetch"> {
   readonly steps: JobSteps;
   readonly chain: ExecutedChain;
   /** The layers below the message, newest first. */

@@ -13,7 +13,7 @@ import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { ReadRecorder } from "../evm/readRecorder.ts";
 import { CachedState } from "../evm/reads/cachedState.ts";
 import { type CompletedRun, completeRun, completeSteps } from "../evm/reads/complete.ts";
-import type { FetchContext, SteppedRun } from "../evm/reads/steppedRun.ts";
+import type { FetchingContext, SteppedRun } from "../evm/reads/steppedRun.ts";
 import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { Channel, type RemoteCall } from "../threads/channel.ts";
@@ -27,7 +27,7 @@ const MAX_VALUES = 200_000;
 const MAX_CODE_BYTES = 64 * 1024 * 1024;
 
 /** The functions that a thread can run, by name. Input and output are plain data. */
-export type EvmRuns = Readonly<Record<string, (input: never, context: FetchContext) => Promise<unknown>>>;
+export type EvmRuns = Readonly<Record<string, (input: never, context: FetchingContext) => Promise<unknown>>>;
 
 /** Caches the state that runs of this thread have read. */
 class StateCaches {
@@ -152,13 +152,13 @@ class LoadedEngines {
   }
 }
 
-interface RunHostOptions extends Pick<FetchContext, "known" | "fetch"> {
+interface RunHostOptions extends Pick<FetchingContext, "known" | "fetch"> {
   readonly engines: Engines;
   readonly tracesReads: boolean;
 }
 
 /** The part of the thread that one run uses. It counts the rounds of state fetching, and collects what the run reads. */
-class RunHost implements FetchContext {
+class RunHost implements FetchingContext {
   readonly #options: RunHostOptions;
   readonly #reads: ReadRecorder | undefined;
   #rounds = 0;

@@ -7,7 +7,7 @@ import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { CachedState } from "../../src/evm/reads/cachedState.ts";
 import { FirstMissing, MissingState } from "../../src/evm/reads/missingState.ts";
 import { ExecutedChain, layersOf } from "../../src/pending/executedChain.ts";
-import type { ExecutionBase } from "../../src/pending/flashblockJob.ts";
+import type { MessageBase } from "../../src/pending/flashblockJob.ts";
 import { flashblock } from "../support/builders/flashblocks.ts";
 
 const ALICE: Address = `0x${"a1".repeat(20)}`;
@@ -48,7 +48,7 @@ type Fetch = (base: BlockId, keys: StateKeys) => Promise<StateValues>;
 const create = (fetch: Fetch, codes = new Map<Hash, Uint8Array>()) => {
   const empty = () => new CachedState({ codes, isNative: () => false });
   const chain = new ExecutedChain(empty());
-  let base: ExecutionBase = { block: block(1n), through: undefined, beginning: 0 };
+  let base: MessageBase = { block: block(1n), through: undefined, beginning: 0 };
   const moveTo = (next: BlockId, through: number | undefined): void => {
     base = { block: next, through, beginning: base.beginning + (through === undefined ? 1 : 0) };
     chain.moveTo(base, empty());

@@ -35,7 +35,7 @@ export interface WorkerContext {
 }
 
 /** The part of a thread that a run uses which fetches its state itself. */
-export interface FetchContext extends WorkerContext {
+export interface FetchingContext extends WorkerContext {
   /** The values of the run's state that this thread has. */
   readonly known: CachedState;
   /** Returns values that this thread lacks. `calls` will run on the same state: what they read may be among the values. */

@@ -6,7 +6,7 @@ import type { Rules } from "../../../src/ethereum/rules.ts";
 import type { Engines } from "../../../src/evm/createEngines.ts";
 import { CachedState } from "../../../src/evm/reads/cachedState.ts";
 import { FlashblockExecutor } from "../../../src/pending/flashblockExecutor.ts";
-import type { Execution, ExecutionBase, FlashblockJob } from "../../../src/pending/flashblockJob.ts";
+import type { Execution, FlashblockJob, MessageBase } from "../../../src/pending/flashblockJob.ts";
 import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 
 export interface MessageRunnerOptions {
@@ -28,7 +28,7 @@ export const createMessageRunner = (
 ): MessageRunner => {
   const executor = new FlashblockExecutor();
   const codes = new Map<Hash, Uint8Array>();
-  let base: ExecutionBase = { block, through: undefined, beginning: 0 };
+  let base: MessageBase = { block, through: undefined, beginning: 0 };
   return {
     run: (job, rules, isExecutable = true) =>
       executor.run(
