@@ -3,7 +3,7 @@ import { Upstreams } from "../../src/heads/upstreams.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { BranchedChain } from "../world/chain/branchedChain.ts";
-import { type BenchOptions, type BenchResult, median, round } from "./support/result.ts";
+import { type BenchOptions, type BenchResult, median, quantile, round } from "./support/result.ts";
 
 const CLAIM =
   "agreement of three origins costs 60 ms of the age of latest at the median, and 300 ms at p99, with pushed heads";
@@ -11,7 +11,6 @@ const ORIGINS = 3;
 const HEIGHT = 20;
 /** Mean of the exponential delay of each node's announcement. */
 const LATE_MS = 50;
-const P99 = 0.99;
 
 interface Variant {
   readonly name: string;
@@ -38,9 +37,6 @@ const variants = (isShort: boolean): readonly Variant[] => {
 };
 
 const exponential = (meanMs: number): number => -meanMs * Math.log(1 - Math.random());
-
-const p99 = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length * P99)] ?? 0;
 
 /** One chain with three nodes, followed with agreement and without. Both get the same announcements. */
 class World {
@@ -122,7 +118,11 @@ const measure = async (variant: Variant) => {
     );
     const auto = worlds.flatMap(({ ages }) => ages.auto);
     const one = worlds.flatMap(({ ages }) => ages.one);
-    return { blocks: auto.length, auto: [median(auto), p99(auto)], one: [median(one), p99(one)] } as const;
+    return {
+      blocks: auto.length,
+      auto: [median(auto), quantile(auto, 0.99)],
+      one: [median(one), quantile(one, 0.99)],
+    } as const;
   } finally {
     await Promise.all(worlds.map((world) => world.close()));
   }

@@ -6,16 +6,11 @@ import { createDevnet } from "../devnet/devnet.ts";
 import type { MetadataGeneration } from "../devnet/flashblock.ts";
 import { startTraffic } from "../devnet/traffic.ts";
 import { startChild } from "./support/child.ts";
-import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
+import { type BenchOptions, type BenchResult, quantile, round } from "./support/result.ts";
 
 const TRANSFERS_A_MESSAGE = 10;
 const FLASHBLOCK_MS = 200;
 const WARM_MS = 8_000;
-
-const quantile = (values: readonly number[], share: number): number => {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-};
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["pending",false]}';
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -5,6 +5,7 @@ import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { createSimulationRig } from "../support/fakes/simulationRig.ts";
 import { deployProxiedToken } from "../support/servers/proxiedToken.ts";
+import { median, round } from "./support/result.ts";
 
 const CLAIM = "A proxied token transfer on state that has to be fetched, 20 ms away, against one request a field";
 const LATENCY_MS = 20;
@@ -77,6 +78,3 @@ const fetchOneByOne = async (anvil: Anvil, prestate: Prestate): Promise<number> 
   }
   return performance.now() - start;
 };
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
-const round = (value: number): number => Number(value.toFixed(2));

@@ -2,6 +2,7 @@ import { startAnvil } from "../devnet/anvil.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { createSimulationRig } from "../support/fakes/simulationRig.ts";
 import { deployProxiedToken } from "../support/servers/proxiedToken.ts";
+import { median, quantile, round } from "./support/result.ts";
 
 const CLAIM =
   "A proxied token transfer simulated again on the same block, against the same call sent to anvil over loopback";
@@ -37,7 +38,7 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
       unit: "ms",
       callRatio: round(theirs / median(calls)),
       callMs: round(median(calls)),
-      p99Ms: round(ours.toSorted((a, b) => a - b)[Math.floor(runs * 0.99)] ?? 0),
+      p99Ms: round(quantile(ours, 0.99)),
       roundTrips: counted.roundTrips - known,
     };
   } finally {
@@ -50,6 +51,3 @@ const timed = async (run: () => Promise<unknown>): Promise<number> => {
   await run();
   return performance.now() - start;
 };
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
-const round = (value: number): number => Number(value.toFixed(2));

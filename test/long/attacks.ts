@@ -5,7 +5,7 @@ import { Agent, request } from "undici";
 import { defaultBudgetBytes } from "../../src/limits/memoryBudget.ts";
 import { type Child, startChild } from "../bench/support/child.ts";
 import { startConfigured } from "../bench/support/forebay.ts";
-import { round } from "../bench/support/result.ts";
+import { median, quantile, round } from "../bench/support/result.ts";
 import { until } from "../support/clients/until.ts";
 import type { LongOptions } from "./support/longOptions.ts";
 
@@ -40,9 +40,6 @@ const CLIENT = "198.51.100.1";
 
 const residentMiB = (pid: number): number =>
   (Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * PAGE_BYTES) / MIB;
-
-const quantile = (sorted: readonly number[], share: number): number =>
-  round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0, 1);
 
 /** Two cores: the attackers are on the second one. Without taskset, they are on both. */
 const pin = (pid: number): void => {
@@ -101,8 +98,7 @@ const observe = async (port: number, pid: number, seconds: number, firstAddress:
     await sleep(PAUSE_MS);
   }
   await agent.close();
-  const ascending = (values: readonly number[]): readonly number[] => values.toSorted((a, b) => a - b);
-  return { cachedMs: ascending(cachedMs), uncachedMs: ascending(uncachedMs), failed, peakMiB };
+  return { cachedMs, uncachedMs, failed, peakMiB };
 };
 
 const limitOf = (idleMiB: number): number =>
@@ -115,6 +111,11 @@ interface Attacked {
   /** Starts the process of the attackers. */
   attack(): Child;
 }
+
+const quantilesOf = (name: string, before: readonly number[], during: readonly number[]) => ({
+  [`${name}MedianMs`]: [before, during].map((values) => round(median(values), 1)),
+  [`${name}P99Ms`]: [before, during].map((values) => round(quantile(values, 0.99), 1)),
+});
 
 /** Observes another client before an attack, and during it. */
 const measure = async ({ port, pid, seconds, attack }: Attacked) => {
@@ -130,10 +131,8 @@ const measure = async ({ port, pid, seconds, attack }: Attacked) => {
     idleMiB: round(idleMiB, 0),
     peakMiB: round(during.peakMiB, 0),
     limitMiB: round(limitMiB, 0),
-    cachedMedianMs: [quantile(before.cachedMs, 0.5), quantile(during.cachedMs, 0.5)],
-    cachedP99Ms: [quantile(before.cachedMs, 0.99), quantile(during.cachedMs, 0.99)],
-    uncachedMedianMs: [quantile(before.uncachedMs, 0.5), quantile(during.uncachedMs, 0.5)],
-    uncachedP99Ms: [quantile(before.uncachedMs, 0.99), quantile(during.uncachedMs, 0.99)],
+    ...quantilesOf("cached", before.cachedMs, during.cachedMs),
+    ...quantilesOf("uncached", before.uncachedMs, during.uncachedMs),
     reads: during.uncachedMs.length,
     failed: during.failed,
     passed: during.failed === 0 && during.peakMiB < limitMiB,
@@ -141,20 +140,16 @@ const measure = async ({ port, pid, seconds, attack }: Attacked) => {
 };
 
 const PROVEN_BLOCKS = 256;
+const ALL = [
+  ...["stallBodies", "readNothing", "openSockets", "pipeline", "leave", "simulate", "batches", "returnData", "filters"],
+  ...["stateReads", "chunks", "frames", "logs", "receipts"],
+];
 
-/** A client that requires proven answers about large blocks. Three origins agree on the head. */
-const attackWithProofs = async (seconds: number) => {
-  const nodes = [0, 1, 2].map(() => startChild("verifiedNode.ts", [String(PROVEN_BLOCKS)]));
-  const ports = await Promise.all(nodes.map((node) => node.message()));
-  const expectedMiB = CONTAINER_MIB === 0 ? USUAL_IDLE_MIB + CACHE_MIB + BUDGET_MIB + MAX_BESIDE_MIB : CONTAINER_MIB;
-  process.env.NODE_OPTIONS = `--max-old-space-size=${Math.floor(expectedMiB * HEAP_SHARE)}`;
+/** Runs attacks on forebay in front of these nodes. */
+const attackOn = async (seconds: number, names: readonly string[], nodes: readonly Child[], chain: object) => {
+  process.env.NODE_OPTIONS = `--max-old-space-size=${Math.floor(limitOf(USUAL_IDLE_MIB) * HEAP_SHARE)}`;
   const forebay = await startConfigured({
-    chains: [
-      {
-        ...{ name: "main", forks: "prague", state: { follow: false }, pending: { mode: "node" } },
-        nodes: ports.map((port, index) => ({ url: `http://127.0.0.1:${port}`, provider: `operator${index}` })),
-      },
-    ],
+    chains: [{ name: "main", forks: "prague", state: { follow: false }, ...chain }],
     server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
     cache: { memoryBytes: CACHE_MIB * MIB },
     access: { trustedProxies: ["127.0.0.1"] },
@@ -162,38 +157,31 @@ const attackWithProofs = async (seconds: number) => {
   const { port } = forebay;
   const [pid = 0] = forebay.pids;
   await untilKnown(port);
-  const attack = () => startChild("../../long/support/provenAttack.ts", [String(port), String(PROVEN_BLOCKS)]);
+  const attack = () => startChild("../../long/support/attackClients.ts", [String(port), ...names]);
   const measured = await measure({ port, pid, seconds, attack });
-  await forebay.end();
-  await Promise.all(nodes.map((node) => node.end()));
+  await Promise.all([forebay, ...nodes].map((each) => each.end()));
   return measured;
 };
 
-/** The attacks with these names, or all but `proofs`. */
+/** Three origins agree on the head. */
+const attackWithProofs = async (seconds: number) => {
+  const nodes = [0, 1, 2].map(() => startChild("verifiedNode.ts", [String(PROVEN_BLOCKS)]));
+  const ports = await Promise.all(nodes.map((node) => node.message()));
+  const origins = ports.map((port, index) => ({ url: `http://127.0.0.1:${port}`, provider: `operator${index}` }));
+  return attackOn(seconds, ["proofs"], nodes, { nodes: origins, pending: { mode: "node" } });
+};
+
 const attackAtOnce = async (seconds: number, names: readonly string[]) => {
   const node = startChild("../../long/support/attackedNode.ts");
   const { url }: { url?: string } = Object(await node.message());
-  const expectedMiB = CONTAINER_MIB === 0 ? USUAL_IDLE_MIB + CACHE_MIB + BUDGET_MIB + MAX_BESIDE_MIB : CONTAINER_MIB;
-  process.env.NODE_OPTIONS = `--max-old-space-size=${Math.floor(expectedMiB * HEAP_SHARE)}`;
-  const forebay = await startConfigured({
-    chains: [{ name: "main", nodes: [{ url }], verify: "off", forks: "prague", state: { follow: false } }],
-    server: { port: 0, opsPort: 0, memoryBudgetBytes: BUDGET_MIB * MIB },
-    cache: { memoryBytes: CACHE_MIB * MIB },
-    access: { trustedProxies: ["127.0.0.1"] },
-  });
-  const [pid = 0] = forebay.pids;
-  await untilKnown(forebay.port);
-  const attack = () => startChild("../../long/support/attackClients.ts", [String(forebay.port), ...names]);
-  const measured = await measure({ port: forebay.port, pid, seconds, attack });
-  await forebay.end();
-  await node.end();
-  return measured;
+  return attackOn(seconds, names, [node], { nodes: [{ url }], verify: "off" });
 };
 
 export const long = async ({ seconds = DEFAULT_SECONDS }: LongOptions) => {
-  const others = ONLY.filter((name) => name !== "proofs");
-  const measured = ONLY.length > 0 && others.length === 0 ? undefined : await attackAtOnce(seconds, others);
-  const proofs = ONLY.length === others.length && ONLY.length > 0 ? undefined : await attackWithProofs(seconds);
+  const chosen = ONLY.length === 0 ? [...ALL, "proofs"] : ONLY;
+  const others = chosen.filter((name) => name !== "proofs");
+  const measured = others.length === 0 ? undefined : await attackAtOnce(seconds, others);
+  const proofs = chosen.includes("proofs") ? await attackWithProofs(seconds) : undefined;
   return {
     claim:
       "attacks: resident memory stays below its limit (idle, cache, budget and 100 MiB); another client gets all responses",

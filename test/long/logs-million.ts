@@ -3,6 +3,7 @@ import { startChild } from "../bench/support/child.ts";
 import { formatBlockLogs, type LogsNodeOptions } from "../bench/support/logsNode.ts";
 import type { LogsServerOptions } from "../bench/support/logsServer.ts";
 import { closeReaders, getText, readLogs } from "../bench/support/readLogs.ts";
+import { median } from "../bench/support/result.ts";
 
 const LOGS = 1_000_000;
 const SHAPE = { every: 1, logsPerBlock: 100, latencyMs: 5, maxBlocks: 10_000, maxResults: 10_000 };
@@ -31,8 +32,6 @@ const createCounter = () => {
     count: () => count,
   };
 };
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
 /** Sends a million logs in one response to a fast and to a slow reader, during small requests of others. */
 export const long = async () => {

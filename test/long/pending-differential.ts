@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { median, quantile } from "../bench/support/result.ts";
 import { createDevnet, type Devnet, type DevnetOptions } from "../devnet/devnet.ts";
 import { createFeedServer, type FeedServer } from "../devnet/feedServer.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
@@ -281,8 +282,8 @@ const runOn = async (
     const { readMs, ...counted } = tally;
     return {
       ...counted,
-      readP99Ms: quantile(readMs, 0.99),
-      readMedianMs: quantile(readMs, 0.5),
+      readP99Ms: Math.round(quantile(readMs, 0.99)),
+      readMedianMs: Math.round(median(readMs)),
       sent: traffic.sent,
       refused: traffic.errors.length,
       answers: await countedBy(service, "pendingAnswers", "mode"),
@@ -300,9 +301,6 @@ const runOn = async (
 
 const isEnough = ({ compared, calls }: Pick<Tally, "compared" | "calls">, steps = MIN_COMPARED): boolean =>
   compared >= steps && calls > 0;
-
-const quantile = (values: readonly number[], share: number): number =>
-  Math.round(values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0);
 
 export const takesSteps = true;
 

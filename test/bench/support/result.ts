@@ -21,4 +21,8 @@ export const MAX_SPREAD = 0.1;
 
 export const round = (value: number, digits = 3): number => Number(value.toFixed(digits));
 
-export const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+/** The value below which this share of the values is. */
+export const quantile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? 0;
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5);

@@ -183,6 +183,7 @@ const HEAVY: readonly (readonly [name: string, address: number, input: Uint8Arra
 const variants: readonly LoopProgram[] = [
   { name: "SLOAD of new slots", code: forever((code) => code.op(0x5a, 0x54, 0x50)), callee: STOP, input: NOTHING },
   { name: "BALANCE of new accounts", code: forever((code) => code.op(0x5a, 0x31, 0x50)), callee: STOP, input: NOTHING },
+  { name: "memory growth", code: forever((code) => code.op(0x60, 0x01, 0x59, 0x52)), callee: STOP, input: NOTHING },
   {
     name: "calls as deep as they go",
     code: forever((code) => code.op(0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x30, 0x5a, 0xf1, 0x50)),

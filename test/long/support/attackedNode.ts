@@ -1,6 +1,6 @@
 import { createFakeNode } from "../../support/fakes/fakeNode.ts";
 import { forwardTo, startFront } from "../../support/fakes/front.ts";
-import { IN_EACH_BLOCK } from "./eventAttacks.ts";
+import { IN_EACH_BLOCK } from "./inEachBlock.ts";
 
 /**
  * A process with a node whose own work is small, so that a run measures forebay. It sends its URL to its parent, and ends with it.
