@@ -4,7 +4,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { metric } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
-import { watchHealth } from "../support/clients/watchHealth.ts";
 import type { AnswerLie } from "../support/fakes/answerLie.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { type Lifespan, type RedisServer, startRedis } from "../support/servers/redis.ts";
@@ -13,7 +12,6 @@ import { createService, type Service } from "../support/servers/service.ts";
 import { answerLies } from "./answerLies.ts";
 
 const BYPASS = "x-fresh";
-const MAX_HEALTH_MS = 500;
 const SLOWER_MS = 30;
 const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 
@@ -36,22 +34,6 @@ const ask = async (url: string, { method, params }: ChainCall, headers?: Readonl
   (await post(url, { jsonrpc: "2.0", id: 1, method, params }, headers)) as Response;
 
 const truthOf = ({ method, params }: ChainCall): Promise<unknown> => chain.devnet.rpc(method, ...params);
-
-/** Returns the longest time, in ms, for which this thread's work delayed `/healthz` while `run` ran. */
-const healthDuring = async (opsUrl: string, run: () => Promise<void>): Promise<number> => {
-  const health = watchHealth(opsUrl);
-  let isOver = false;
-  const probing = (async () => {
-    while (!isOver) {
-      await health.probe();
-    }
-  })();
-  await run().finally(() => {
-    isOver = true;
-  });
-  await probing;
-  return health.end();
-};
 
 /** Passes each check once before a node lies. A failure of a check that never passed is not certain. */
 const prove = async (service: Service, before?: ChainCall): Promise<void> => {
@@ -136,19 +118,16 @@ const fromOneOfTwo = async (stage: Stage, { lie, call, before, check }: AnswerLi
   await prove(service, before);
   const truth = await truthOf(call);
   liar.lies = [lie];
-  const healthMs = await healthDuring(service.opsUrl, async () => {
-    // Concurrent requests, so that both nodes get some.
-    await until(async () => {
-      const answers = await Promise.all(Array.from({ length: 4 }, () => ask(service.url, call, { [BYPASS]: "1" })));
-      for (const answer of answers) {
-        assert.deepEqual(answer, { jsonrpc: "2.0", id: 1, result: truth });
-      }
-      return (await failuresOf(service, check)) > 0;
-    }, "a lie is found");
-    await isCachedRight(stage, call, truth);
-  });
+  // Concurrent requests, so that both nodes get some.
+  await until(async () => {
+    const answers = await Promise.all(Array.from({ length: 4 }, () => ask(service.url, call, { [BYPASS]: "1" })));
+    for (const answer of answers) {
+      assert.deepEqual(answer, { jsonrpc: "2.0", id: 1, result: truth });
+    }
+    return (await failuresOf(service, check)) > 0;
+  }, "a lie is found");
+  await isCachedRight(stage, call, truth);
   await isNamed(service, check);
-  assert.ok(healthMs < MAX_HEALTH_MS, `/healthz was delayed by ${healthMs} ms`);
 };
 
 const fromTheOnly = async (stage: Stage, { lie, call, before, check }: AnswerLie): Promise<void> => {
@@ -157,18 +136,15 @@ const fromTheOnly = async (stage: Stage, { lie, call, before, check }: AnswerLie
   const truth = await truthOf(call);
   liar.lies = [lie];
   const liedBefore = liar.lied.get(lie.name) ?? 0;
-  const healthMs = await healthDuring(service.opsUrl, async () => {
-    const { result, error } = await ask(service.url, call);
-    assert.ok((liar.lied.get(lie.name) ?? 0) > liedBefore, "it did not lie");
-    assert.equal(result, undefined);
-    assert.equal(error?.code, -32_603);
-    assert.match(error?.message ?? "", /^the upstream response failed verification/);
-    assert.ok(!error?.message.includes(liar.url));
-    liar.lies = [];
-    await isCachedRight(stage, call, truth);
-  });
+  const { result, error } = await ask(service.url, call);
+  assert.ok((liar.lied.get(lie.name) ?? 0) > liedBefore, "it did not lie");
+  assert.equal(result, undefined);
+  assert.equal(error?.code, -32_603);
+  assert.match(error?.message ?? "", /^the upstream response failed verification/);
+  assert.ok(!error?.message.includes(liar.url));
+  liar.lies = [];
+  await isCachedRight(stage, call, truth);
   await isNamed(service, check);
-  assert.ok(healthMs < MAX_HEALTH_MS, `/healthz was delayed by ${healthMs} ms`);
 };
 
 /** Services that are started together: each waits for others in part of its start. */
