@@ -57,11 +57,7 @@ export const createRig = () => {
   };
   /** Raw transactions that were sent. */
   const sent: string[] = [];
-  let refusal: Error | undefined;
   const submit = async (raw: string): Promise<Hash> => {
-    if (refusal !== undefined) {
-      throw refusal;
-    }
     sent.push(raw);
     return hashOfName(raw);
   };
@@ -182,10 +178,6 @@ export const createRig = () => {
         listener({ heads, from: replaced, to });
       }
       await turn();
-    },
-    /** Transactions are refused from now on. */
-    refuse: (error: Error) => {
-      refusal = error;
     },
     openCount: () => subscriber.subscriptions.size,
     /** Ends every subscription. */

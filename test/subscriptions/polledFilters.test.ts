@@ -86,21 +86,6 @@ for (const [name, createStore] of [
     assert.equal(await filters.uninstall(logFilter), false);
   });
 
-  test(`${name}: each log is reported once, and those of a reorganised block again with removed: true`, async (t) => {
-    const { node, filters } = await create(t);
-    const id = await filters.newLogFilter(query(), at(chain, 44));
-    const ask = async (blocks: readonly FakeBlock[], latest: number) => {
-      node.options.chain = blocks;
-      return readLogs(await filters.changes(id, at(blocks, latest)));
-    };
-    assert.deepEqual(await ask(chain, 44), []);
-    assert.deepEqual(await ask(chain, 51), plainScan(chain, ANY, range(45, 51)));
-    assert.deepEqual(await ask(chain, 51), []);
-    const gone = plainScan(chain, ANY, range(48, 51)).map((log) => ({ ...log, removed: true }));
-    assert.deepEqual(await ask(fork, 53), [...gone, ...plainScan(fork, ANY, range(48, 53))]);
-    assert.deepEqual(await ask(fork, 59), plainScan(fork, ANY, range(54, 59)));
-  });
-
   test(`${name}: logs from before the filter are never removed, and those that it reported in their place are`, async (t) => {
     const { node, filters } = await create(t);
     const id = await filters.newLogFilter(query(), at(chain, 52));
@@ -170,22 +155,11 @@ for (const [name, createStore] of [
     assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 59))), plainScan(chain, wanted, range(45, 48)));
   });
 
-  test(`${name}: block filters report the hashes of new blocks`, async (t) => {
-    const { filters } = await create(t);
-    const id = await filters.newBlockFilter(at(chain, 50));
-    const ask = async (blocks: readonly FakeBlock[], latest: number) =>
-      readLogs(await filters.changes(id, at(blocks, latest)));
-    const hashes = (blocks: readonly FakeBlock[], from: number, to: number) =>
-      blocks.slice(from, to + 1).map(({ hash }) => hash);
-    assert.deepEqual(await ask(chain, 52), hashes(chain, 51, 52));
-    assert.deepEqual(await ask(fork, 54), hashes(fork, 48, 54));
-    await assert.rejects(filters.query(id), missing);
-  });
-
   test(`${name}: filters are uninstalled, and limited by client`, async (t) => {
     const { filters } = await create(t, 2);
     const id = await filters.newBlockFilter(at(chain, 50));
     assert.match(id, /^0x1234abcd[0-9a-f]{24}$/);
+    await assert.rejects(filters.query(id), missing, "a block filter has no logs");
     await filters.newLogFilter(query(), at(chain, 50));
     await assert.rejects(filters.newBlockFilter(at(chain, 50)), { status: 503 });
     await filters.newBlockFilter(at(chain, 50, "another client"));
@@ -224,16 +198,6 @@ for (const [name, createStore] of [
     );
     const large = query({ address: Array.from({ length: 10 }, (_, index) => fakeAddress(index)) });
     await assert.rejects(filters.newLogFilter(large, at(chain, 50)), { status: 503 });
-  });
-
-  test(`${name}: events of a failed poll are returned by the next one`, async (t) => {
-    const { node, filters } = await create(t);
-    const id = await filters.newLogFilter(query(), at(chain, 44));
-    node.options.chain = fork;
-    await assert.rejects(filters.changes(id, at(chain, 50)));
-    node.options.chain = chain;
-    const answer = await filters.changes(id, at(chain, 52));
-    assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(45, 52)));
   });
 }
 

@@ -43,33 +43,6 @@ const statusesOf = (results: readonly unknown[]) => results.map((result) => Refl
 const setReceipt = ({ results }: Rig, receipt: unknown, hash: Hash = ONE) =>
   results.set(`eth_getTransactionReceipt ${hash}`, receipt);
 
-test("a transaction is reported with its receipt when it is included, and the subscription ends", async () => {
-  const rig = createRig();
-  const notified = await rig.subscribe(KIND, { hash: ONE.toUpperCase().replace("0X", "0x") });
-  seal(rig, 11n, false);
-  seal(rig, 12n, true);
-  await rig.head(11n);
-  assert.equal(rig.openCount(), 1);
-  await rig.head(12n);
-  await rig.sentCount(1);
-  assert.deepEqual(notified(), [notification("included", 12n)]);
-  assert.equal(rig.openCount(), 0);
-  const reads = rig.asked.length;
-  await rig.head(13n);
-  assert.equal(rig.asked.length, reads, "an ended subscription reads nothing");
-  rig.close();
-});
-
-test("a transaction of an older block is reported at once", async () => {
-  const rig = createRig();
-  setReceipt(rig, receiptIn(9n));
-  const notified = await rig.subscribe(KIND, { hash: ONE, includeReorgs: false });
-  await rig.sentCount(1);
-  assert.deepEqual(notified(), [notification("included", 9n)]);
-  assert.equal(rig.openCount(), 0);
-  rig.close();
-});
-
 test("a receipt of another branch, and of a block above the head, is no inclusion", async () => {
   const rig = createRig();
   setReceipt(rig, receiptIn(9n, 1));
@@ -102,7 +75,7 @@ test("a node that fails, or does not have the block yet, is asked again at the n
 
 test("with includeReorgs, it reports each inclusion, each reorganisation and the final block, and then ends", async () => {
   const rig = createRig();
-  const notified = await rig.subscribe(KIND, { hash: ONE, includeReorgs: true });
+  const notified = await rig.subscribe(KIND, { hash: ONE.toUpperCase().replace("0X", "0x"), includeReorgs: true });
   seal(rig, 11n, true);
   await rig.head(11n);
   await rig.sentCount(1);
@@ -208,14 +181,6 @@ test("a transaction is sent once, when the subscription has its place", async ()
   }
   await assert.rejects(rig.subscribe(KIND, { transaction: raw }), { code: -32_600 });
   assert.deepEqual(rig.sent, [raw], "a client without room sends nothing");
-  rig.close();
-});
-
-test("a transaction that nodes refuse begins no subscription", async () => {
-  const rig = createRig();
-  rig.refuse(unavailable("nonce too low"));
-  await assert.rejects(rig.subscribe(KIND, { transaction: "0x02" }), { message: "nonce too low" });
-  assert.equal(rig.openCount(), 0);
   rig.close();
 });
 
