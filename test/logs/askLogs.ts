@@ -22,7 +22,7 @@ export const createSplit = (nodes: readonly Node[], options: Partial<LogsOptions
     ...options,
   });
 
-export const readText = async ({ body }: RpcResponse): Promise<string> => {
+const readText = async ({ body }: RpcResponse): Promise<string> => {
   if (body instanceof Uint8Array) {
     return Buffer.from(body).toString();
   }
