@@ -161,19 +161,6 @@ test("passed-through requests, pages and all paths need a key, and preflights ar
   }
 });
 
-test("a WebSocket needs a key", async (t) => {
-  const server = await start(t, { keys: [{ name: "one", sha256: sha256("k1") }] });
-  const socket = connect(server.port, "127.0.0.1");
-  socket.write("GET /base HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-  const [bytes] = await once(socket, "data");
-  assert.match(String(bytes), /^HTTP\/1.1 401 Unauthorized\r\n/);
-  assert.match(String(bytes), /\r\nx-request-id: [\w-]+\r\n/);
-  assert.ok(
-    String(bytes).endsWith(JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32001, message: MISSING } })),
-  );
-  socket.destroy();
-});
-
 test("method lists apply to all clients and to one key, for each call of a batch", async (t) => {
   const server = await start(t, {
     deny: ["eth_two"],

@@ -4,7 +4,6 @@ import { createServer } from "node:http";
 import { connect, createServer as createNetServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { request } from "undici";
-import { WebSocket } from "ws";
 import { PassThroughHandler } from "../../src/http/passThroughHandler.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
@@ -237,12 +236,4 @@ test("a client that disconnects ends the request to the target and is no failure
   client.destroy();
   await closed;
   assert.deepEqual(await server.failures(), []);
-});
-
-test("without a target a WebSocket is rejected", async () => {
-  const server = await startHttpServer(createTestEndpoint({ methods: {} }));
-  const socket = new WebSocket(server.url.replace("http", "ws"));
-  const [error] = await once(socket, "error");
-  assert.match(String(error), /404/);
-  await server.close(0);
 });

@@ -252,20 +252,6 @@ for (const lie of LIES) {
   });
 }
 
-test("the recipe: a provider tells all lies, and clients get the truth", async () => {
-  const [liar] = nodes;
-  assert.ok(liar !== undefined);
-  const started = await startRecipe();
-  liar.lies = [...LIES, ...IGNORED];
-  try {
-    await assertTrue(started);
-    assert.equal((await requiredOf(started, "eth_gasPrice")).reason, "method");
-  } finally {
-    liar.lies = [];
-    await started.close();
-  }
-});
-
 test("the recipe: if all nodes lie, a client gets an error with the reason", async () => {
   const started = await startRecipe();
   const [account] = chain.accounts;

@@ -142,29 +142,6 @@ test("a reorganisation undoes its blocks, and a read at an orphan's hash asks th
   assert.equal(asked(), before + 1);
 });
 
-test("a reorganisation undoes each of its blocks", async (t) => {
-  const rig = await startRig(t);
-  await learn(rig);
-  const { written, follow, balance, asked } = rig;
-  const orphans = ACCOUNTS.slice(0, 4);
-  for (const [index, address] of orphans.entries()) {
-    written.mine([[address, BigInt(100 + index)]]);
-    await follow();
-    assert.equal((await balance(address)).body.result, formatQuantity(100 + index));
-  }
-  written.chain.rewind(orphans.length);
-  for (const _ of [...orphans, "the new head"]) {
-    written.mine();
-  }
-  await follow();
-  const before = asked();
-  for (const address of orphans) {
-    const read = await balance(address);
-    assert.deepEqual([statusOf(read), read.body.result], [STATE_HIT, "0x1"]);
-  }
-  assert.equal(asked(), before);
-});
-
 test("no-cache asks the node", async (t) => {
   const rig = await startRig(t);
   await learn(rig);
