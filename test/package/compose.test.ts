@@ -96,3 +96,11 @@ test("the image copies existing files, and starts without a shell", () => {
   assert.match(dockerfile, /^ENTRYPOINT \["node", /m);
   assert.match(dockerfile, /^USER 1000$/m);
 });
+
+test("the image loads modules that exist", () => {
+  const dockerfile = readFileSync(new URL("Dockerfile", ROOT), "utf8");
+  const [, list = ""] = /for \(const task of \[(.*?)\]\)/.exec(dockerfile) ?? [];
+  const modules = list.split(", ").map((quoted) => quoted.replaceAll('"', ""));
+  const missing = modules.filter((name) => !existsSync(new URL(`src/${name}.ts`, ROOT)));
+  assert.deepEqual(missing, []);
+});
