@@ -139,7 +139,8 @@ export const runSoak = ({ seconds, seed, planted, scenarios }: SoakOptions) =>
     const { proxy } = world;
     const ending = new AbortController();
     const { signal } = ending;
-    const names = scenarios ?? fault?.scenarios;
+    const isChosen = ({ name, finds }: Scenario): boolean =>
+      scenarios?.includes(name) ?? (planted === undefined || finds?.includes(planted) === true);
     const running = Promise.all([
       runClients(
         {
@@ -153,7 +154,7 @@ export const runSoak = ({ seconds, seed, planted, scenarios }: SoakOptions) =>
       ),
       mix(
         world,
-        SCENARIOS.filter(({ name }) => names === undefined || names.includes(name)),
+        SCENARIOS.filter(isChosen),
         recorder,
         ({ needs }) => needs === "restart" && performance.now() >= keptMs,
         signal,

@@ -1,6 +1,7 @@
 import type { FakeNode } from "../../support/fakes/fakeNode.ts";
 import { FakeError } from "../../support/fakes/front.ts";
 import type { BranchedChain } from "../chain/branchedChain.ts";
+import type { PromiseName } from "../promises.ts";
 
 export interface InventedNode {
   readonly chain: BranchedChain;
@@ -105,6 +106,9 @@ const hard = (
     },
     ...(failure && { failure }),
   }));
+
+/** What each of these scenarios holds to. */
+export const INVENTED_PROMISE: PromiseName = "inventedHeads";
 
 export const INVENTED_SCENARIOS: readonly InventedScenario[] = [
   { name: "one of four invents a child of each block", nodes: 4, acts: { 0: inventChild } },

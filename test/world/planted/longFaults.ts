@@ -1,3 +1,5 @@
+import type { PromiseName } from "../promises.ts";
+
 /** A replacement in one file. The text must occur once. */
 export interface Edit {
   /** Relative to the repository. */
@@ -8,6 +10,7 @@ export interface Edit {
 
 /** A fault in the code that follows state or executes, and the variant of the long run that must find it. */
 export interface LongFault {
+  readonly promise: PromiseName;
   /** Default: state-differential. */
   readonly run?: "call-differential" | "shared-state" | "proven";
   readonly variant: string;
@@ -30,15 +33,16 @@ const WITNESS_TEST = "test/state/sources/witnessJob.test.ts";
 const WITNESSES = "src/verification/witnessedWrites.ts";
 
 const CHAIN = "src/pending/executedChain.ts";
-const EXECUTED = { variant: "", test: "test/pending/executedChain.test.ts" } as const;
+const EXECUTED = { promise: "pending", variant: "", test: "test/pending/executedChain.test.ts" } as const;
 
-const PROVEN_RUN = { run: "proven", variant: "lists" } as const;
-const WITNESSED_RUN = { run: "proven", variant: "witnesses" } as const;
+const PROVEN_RUN = { promise: "proven", run: "proven", variant: "lists" } as const;
+const WITNESSED_RUN = { promise: "proven", run: "proven", variant: "witnesses" } as const;
 
 export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   /** For comparison: such a run finds nothing. */
-  none: { variant: "geth, Prague", edits: [] },
+  none: { promise: "state", variant: "geth, Prague", edits: [] },
   lostSlot: {
+    promise: "state",
     variant: "access list",
     edits: [
       {
@@ -49,6 +53,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     ],
   },
   lostFeeRecipient: {
+    promise: "state",
     variant: "geth, Prague",
     edits: [
       {
@@ -59,6 +64,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     ],
   },
   shortUndo: {
+    promise: "state",
     variant: "access list",
     edits: [
       {
@@ -69,6 +75,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     ],
   },
   keptSlots: {
+    promise: "state",
     variant: "Shanghai",
     edits: [
       {
@@ -79,6 +86,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     ],
   },
   lostSystemWrite: {
+    promise: "state",
     variant: "geth, Prague",
     edits: [
       {
@@ -89,6 +97,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     ],
   },
   missedClearing: {
+    promise: "state",
     variant: "anvil, Prague",
     edits: [
       {
@@ -99,6 +108,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     ],
   },
   lateEntry: {
+    promise: "state",
     variant: "access list",
     edits: [
       {
@@ -110,11 +120,13 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** geth's diff leaves out a new contract whose SELFDESTRUCT was reverted. */
   leftOutAccount: {
+    promise: "state",
     variant: "geth, Prague",
     edits: [{ file: TRACE, from: "  checkCalls(parts);\n", to: "" }],
   },
   /** revm's refund for an authority that does not exist, but that an earlier transaction called (EIP-7702). */
   touchedAuthority: {
+    promise: "state",
     run: "call-differential",
     variant: "geth, Prague",
     edits: [
@@ -134,6 +146,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** A source that loses one write in fifty. Responses to clients are not compared, so that a check or a sample has to find it. */
   lossySource: {
+    promise: "checks",
     variant: "geth, Prague",
     isFoundByService: true,
     edits: [
@@ -151,6 +164,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** A write set of another replica lacks its writes. */
   emptyShared: {
+    promise: "replicas",
     run: "shared-state",
     variant: "access list",
     edits: [
@@ -163,6 +177,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** A write set of another replica is entered at its block, and again at the next one. */
   repeatedShared: {
+    promise: "replicas",
     run: "shared-state",
     variant: "access list",
     edits: [
@@ -180,6 +195,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** The key of a shared write set does not tell branches apart. */
   orphanShared: {
+    promise: "replicas",
     run: "shared-state",
     variant: "access list",
     edits: [
@@ -193,6 +209,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** A replica whose lease has ended stores its write set, although another one has the lease. */
   lateStore: {
+    promise: "replicas",
     run: "shared-state",
     variant: "trace",
     edits: [
@@ -216,6 +233,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   uncheckedFields: {
     ...PROVEN_RUN,
+    promise: "proofs",
     test: "test/verification/accountProof.test.ts",
     edits: [
       {
@@ -227,6 +245,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   uncheckedRoot: {
     ...PROVEN_RUN,
+    promise: "proofs",
     test: "test/ethereum/randomProofs.test.ts",
     edits: [
       {
@@ -341,6 +360,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
    * Traces leave only system contracts open, whose slots the run seldom reads twice.
    */
   openSlots: {
+    promise: "proven",
     variant: "",
     test: WITNESS_TEST,
     edits: [{ file: WITNESSES, from: 'storage: isClaimed ? "claimed" : "unknown" };', to: 'storage: "claimed" };' }],
@@ -350,12 +370,14 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
    * Traces leave only system contracts open, whose slots the run seldom reads twice.
    */
   keptOpenSlots: {
+    promise: "proven",
     variant: "",
     test: WITNESS_TEST,
     edits: [{ file: WITNESSES, from: "if (storageHash === before.storageHash) {", to: "if (after.exists) {" }],
   },
   /** A header with an unknown field counts as computed. Its false roots have no nodes below them, so that nothing is proven by them. */
   uncomputedHeader: {
+    promise: "proven",
     variant: "",
     test: WITNESS_TEST,
     edits: [
@@ -368,18 +390,21 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** Nodes beside the path of a key prove nothing, and so nothing false. */
   surplusNodes: {
+    promise: "proofs",
     variant: "",
     test: "test/ethereum/randomProofs.test.ts",
     edits: [{ file: "src/ethereum/trieProof.ts", from: "    list.end();\n", to: "" }],
   },
   /** An account with nothing stays in the trie: the state root refuses the block. */
   keptEmptyAccount: {
+    promise: "proven",
     variant: "",
     test: WITNESS_TEST,
     edits: [{ file: WITNESSES, from: "if (isEmpty(after)) {", to: "if (!after.exists) {" }],
   },
   /** The slots of an account that ended stay. From Cancun on, only an account of the same transaction ends. */
   keptEndedSlots: {
+    promise: "proven",
     variant: "",
     test: WITNESS_TEST,
     edits: [
@@ -392,6 +417,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** An open account gets the claimed code, although its leaf has another hash. Traces of the run have no wrong codes. */
   uncheckedOpenCode: {
+    promise: "proven",
     variant: "",
     test: WITNESS_TEST,
     edits: [
@@ -431,6 +457,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
   },
   /** A sealed block with further transactions counts as its pending block. */
   surplusTransactions: {
+    promise: "pending",
     variant: "",
     test: "test/pending/executedBlocks.test.ts",
     edits: [
@@ -447,6 +474,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     ],
   },
   missingItem: {
+    promise: "state",
     variant: "geth, Prague",
     edits: [
       { file: TRACE, from: "diffs.length !== block.transactions.length || block.paysOmmers", to: "block.paysOmmers" },
@@ -461,6 +489,19 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
         file: "test/support/standIn/standInChain.ts",
         from: "formatDiffTrace(phases.slice(1, -1), hashes, form)",
         to: "formatDiffTrace(phases.slice(1, -1), hashes, form).slice(0, -1)",
+      },
+    ],
+  },
+  /** Restored values answer before a check. */
+  uncheckedRows: {
+    promise: "dataFolder",
+    variant: "",
+    test: "test/service/stateRows.test.ts",
+    edits: [
+      {
+        file: "src/state/rows/stateRows.ts",
+        from: "values.isChecked = false;",
+        to: "values.isChecked = true;",
       },
     ],
   },

@@ -1,13 +1,12 @@
 import type { FindingKind } from "../judge/recorder.ts";
 import type { WrongClass } from "../judge/wrongClass.ts";
+import type { PromiseName } from "../promises.ts";
 import type { Edit } from "./longFaults.ts";
 
-/** A fault in forebay, and the finding or the class of wrong answers that the soak must report. */
+/** A fault in forebay, and the finding or the class of wrong answers that the soak must report. Scenarios name the faults that they show. */
 export interface SoakFault {
-  readonly run: "soak";
+  readonly promise: PromiseName;
   readonly finding: FindingKind | WrongClass;
-  /** The scenarios that make it visible. */
-  readonly scenarios: readonly string[];
   readonly edits: readonly Edit[];
 }
 
@@ -19,9 +18,8 @@ const NOTIFY = {
 export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
   /** The key of a recent block has no hash, so that a response outlives a reorganisation. */
   staleHit: {
-    run: "soak",
+    promise: "reorganisations",
     finding: "wrong",
-    scenarios: ["reorganisations at once"],
     edits: [
       {
         file: "src/core/retention.ts",
@@ -32,16 +30,14 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
   },
   /** Logs of a replaced block are not removed. */
   orphanedLog: {
-    run: "soak",
+    promise: "subscriptions",
     finding: "orphaned",
-    scenarios: ["reorganisations at once"],
     edits: [{ file: "src/subscriptions/sealedEvents.ts", from: "this.#sendLogs(block, true);", to: "" }],
   },
   /** The lower head of a node that lags is served. */
   headBack: {
-    run: "soak",
+    promise: "faults",
     finding: "headBack",
-    scenarios: ["lag of 5 blocks", "lag of 1 block"],
     edits: [
       {
         file: "src/heads/chainRecorder.ts",
@@ -51,22 +47,19 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
     ],
   },
   lostEvent: {
-    run: "soak",
+    promise: "subscriptions",
     finding: "lost",
-    scenarios: [],
     edits: [{ ...NOTIFY, to: `if (Math.random() > 0.1) { ${NOTIFY.from} }` }],
   },
   repeatedEvent: {
-    run: "soak",
+    promise: "subscriptions",
     finding: "repeated",
-    scenarios: [],
     edits: [{ ...NOTIFY, to: `${NOTIFY.from} if (Math.random() < 0.1) { ${NOTIFY.from} }` }],
   },
   /** Two chains share their keys. */
   otherChain: {
-    run: "soak",
+    promise: "bytes",
     finding: "wrong",
-    scenarios: [],
     edits: [
       {
         file: "src/cache/cacheEntry.ts",
@@ -77,9 +70,8 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
   },
   /** The state of `latest` is that of the block before. */
   oldState: {
-    run: "soak",
+    promise: "bytes",
     finding: "otherBlock",
-    scenarios: [],
     edits: [
       {
         file: "src/methods/blockParams.ts",
@@ -89,9 +81,8 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
     ],
   },
   lostLog: {
-    run: "soak",
+    promise: "logs",
     finding: "missingLogs",
-    scenarios: [],
     edits: [
       {
         file: "src/logs/mergeLogs.ts",
@@ -101,9 +92,8 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
     ],
   },
   nullReceipt: {
-    run: "soak",
+    promise: "bytes",
     finding: "nullForExisting",
-    scenarios: [],
     edits: [
       {
         file: "src/methods/handlers.ts",
@@ -117,9 +107,8 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
     ],
   },
   stepBack: {
-    run: "soak",
+    promise: "faults",
     finding: "headBack",
-    scenarios: [],
     edits: [
       {
         file: "src/methods/plainRead.ts",
@@ -130,9 +119,49 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
   },
   /** The highest head of any node is served. */
   highestHead: {
-    run: "soak",
+    promise: "inventedHeads",
     finding: "forged",
-    scenarios: ["lies: invented head"],
     edits: [{ file: "src/heads/decideHead.ts", from: "Math.floor(voters / 2) + 1 :", to: "1 :" }],
+  },
+  /** A block can have any hash. */
+  uncheckedHash: {
+    promise: "wrongResponses",
+    finding: "forged",
+    edits: [
+      {
+        file: "src/verification/checkHeader.ts",
+        from: "if (isSame(hash, hashHeader(header))) {",
+        to: "if (hash.length > 0) {",
+      },
+    ],
+  },
+  /** A lost message is not noticed, and nor are the other results of those after it. */
+  unnoticedGap: {
+    promise: "feedFaults",
+    finding: "forged",
+    edits: [
+      {
+        file: "src/feed/decideMessage.ts",
+        from: '    return "gap";\n  }\n  return block.',
+        to: '    return "next";\n  }\n  return block.',
+      },
+      {
+        file: "src/pending/executedChain.ts",
+        from: "if (executed.gasUsed !== job.expected.gasUsed) {",
+        to: "if (executed.gasUsed >= 0n) return undefined;\n  if (executed.gasUsed !== job.expected.gasUsed) {",
+      },
+    ],
+  },
+  /** No root covers the receipts of a block. */
+  uncheckedReceipts: {
+    promise: "wrongResponses",
+    finding: "forged",
+    edits: [
+      {
+        file: "src/verification/checkReceipts.ts",
+        from: "if (isSame(header.receiptsRoot, orderedTrieRoot(encoded))) {",
+        to: "if (encoded.length >= 0) {",
+      },
+    ],
   },
 };

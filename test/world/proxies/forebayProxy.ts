@@ -66,8 +66,10 @@ export const createForebayProxy = ({ planted, hasSmallCaches = false }: ForebayO
     const replicas = await ForebayReplicas.start(t, {
       ...{ count: setup.replicas, planted, onUnexpectedEnd: setup.onUnexpectedEnd },
       configOf: (index) => {
-        // Replicas prefer different nodes.
-        const nodeUrls = index % 2 === 0 ? setup.nodeUrls : setup.nodeUrls.toReversed();
+        // Replicas prefer different nodes. The first one prefers that with the fault of a scenario.
+        const [first = "", ...others] = setup.nodeUrls;
+        const nodeUrls =
+          index % 2 === 0 ? [...others.slice(0, 1), first, ...others.slice(1)] : setup.nodeUrls.toReversed();
         return configure({ ...setup, nodeUrls }, redis?.url, hasSmallCaches);
       },
     });

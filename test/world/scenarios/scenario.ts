@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FeedFaults } from "../../devnet/feedServer.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import type { TruthNode } from "../nodes/truthNode.ts";
+import type { PromiseName } from "../promises.ts";
 import type { Offer, RunningProxy } from "../proxies/proxy.ts";
 
 /** All that a scenario acts on. */
@@ -29,6 +30,9 @@ export interface ActingWorld extends ScenarioWorld {
 
 export interface Scenario {
   readonly name: string;
+  readonly promise: PromiseName;
+  /** The planted faults of forebay that it makes visible (soakFaults.ts). */
+  readonly finds?: readonly string[] | undefined;
   /** The ability that a proxy must have. */
   readonly needs?: Offer;
   /** Default: one, if it needs a feed. */
