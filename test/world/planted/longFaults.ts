@@ -492,6 +492,19 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
       },
     ],
   },
+  /** A lost message is not noticed. */
+  unnoticedGap: {
+    promise: "feedFaults",
+    variant: "",
+    test: "test/pending/faults.test.ts",
+    edits: [
+      {
+        file: "src/feed/decideMessage.ts",
+        from: '    return "gap";\n  }\n  return block.',
+        to: '    return "next";\n  }\n  return block.',
+      },
+    ],
+  },
   /** Restored values answer before a check. */
   uncheckedRows: {
     promise: "dataFolder",

@@ -135,23 +135,6 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
       },
     ],
   },
-  /** A lost message is not noticed, and nor are the other results of those after it. */
-  unnoticedGap: {
-    promise: "feedFaults",
-    finding: "forged",
-    edits: [
-      {
-        file: "src/feed/decideMessage.ts",
-        from: '    return "gap";\n  }\n  return block.',
-        to: '    return "next";\n  }\n  return block.',
-      },
-      {
-        file: "src/pending/executedChain.ts",
-        from: "if (executed.gasUsed !== job.expected.gasUsed) {",
-        to: "if (executed.gasUsed >= 0n) return undefined;\n  if (executed.gasUsed !== job.expected.gasUsed) {",
-      },
-    ],
-  },
   /** No root covers the receipts of a block. */
   uncheckedReceipts: {
     promise: "wrongResponses",
