@@ -28,7 +28,6 @@ export type PromiseName = keyof typeof PROMISES;
 export const RUN_PROMISES = {
   "data-folder": ["dataFolder"],
   "pending-differential": ["pending"],
-  "subscription-differential": ["subscriptions"],
   "state-differential": ["state"],
   "call-differential": ["state"],
   "shared-state": ["replicas"],

@@ -24,7 +24,7 @@ export const REORG_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: "reorganisations at once",
-    promise: "reorganisations",
+    promise: "subscriptions",
     finds: ["staleHit", "orphanedLog"],
     isPrompt: true,
     begin: ({ chain, change, random, repeat }) => {
