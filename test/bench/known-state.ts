@@ -5,11 +5,11 @@ import { createRandom } from "../support/builders/randomValues.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeFeed, type FakeFeed } from "../support/fakes/fakeFeed.ts";
-import { FeedWorld } from "../support/standIn/feedWorld.ts";
-import { StandInCalls } from "../support/standIn/standInCalls.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { walletAddress } from "../support/standIn/walletKeys.ts";
+import { StandInCalls } from "../world/nodes/standInCalls.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { FeedWorld } from "../world/state/feedWorld.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
+import { walletAddress } from "../world/state/walletKeys.ts";
 import {
   balanceSlot,
   createWalletCalls,
@@ -18,7 +18,7 @@ import {
   poolAddress,
   shownTokens,
   WalletWorld,
-} from "../support/standIn/walletWorld.ts";
+} from "../world/state/walletWorld.ts";
 import { type ForebayServer, startConfigured, THIS_TREE } from "./support/forebay.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 

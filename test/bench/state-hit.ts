@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { createWalletCalls, poolAddress, type WalletCall } from "../support/standIn/walletWorld.ts";
+import { createWalletCalls, poolAddress, type WalletCall } from "../world/state/walletWorld.ts";
 import { type Child, startChild } from "./support/child.ts";
 import { alternate, type Measured, medianOf, type Server } from "./support/compareServers.ts";
 import { cpuResult } from "./support/cpuResult.ts";

@@ -5,7 +5,7 @@ import { type Data, formatData, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256 } from "../../src/ethereum/keccak.ts";
 import { nodesOnPath, slotOf } from "../support/builders/provenState.ts";
 import { createRandomBelow } from "../support/builders/randomValues.ts";
-import { SecureTrie } from "../support/standIn/secureTrie.ts";
+import { SecureTrie } from "../world/state/secureTrie.ts";
 
 const MAX_KEYS = 60;
 const LONG = "ab".repeat(40);

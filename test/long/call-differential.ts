@@ -1,7 +1,7 @@
 import { createRandom } from "../support/builders/randomValues.ts";
-import { ComparedReads } from "../support/servers/comparedReads.ts";
 import type { Service } from "../support/servers/service.ts";
-import { createCallReads } from "../support/standIn/randomCalls.ts";
+import { ComparedReads } from "../world/judge/comparedReads.ts";
+import { createCallReads } from "../world/judge/randomCalls.ts";
 import { STAND_INS, type StandInVariant } from "../world/state/standInVariants.ts";
 import { runStateWorld } from "../world/state/stateRun.ts";
 import { ComparedAuthorizations } from "./support/comparedAuthorizations.ts";

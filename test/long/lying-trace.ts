@@ -2,12 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom, pick } from "../support/builders/randomValues.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { startLyingNode } from "../support/fakes/lyingNode.ts";
-import { ComparedReads } from "../support/servers/comparedReads.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { withLifespan } from "../support/servers/withLifespan.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { createStateReads } from "../support/standIn/stateReads.ts";
+import { ComparedReads } from "../world/judge/comparedReads.ts";
+import { createStateReads } from "../world/judge/stateReads.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
 import { createStateChain } from "../world/state/stateChain.ts";
 import type { LongOptions } from "./support/longOptions.ts";
 

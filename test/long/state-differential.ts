@@ -1,6 +1,6 @@
-import { ComparedReads, type ReadTally } from "../support/servers/comparedReads.ts";
 import type { Service } from "../support/servers/service.ts";
-import { createStateReads } from "../support/standIn/stateReads.ts";
+import { ComparedReads, type ReadTally } from "../world/judge/comparedReads.ts";
+import { createStateReads } from "../world/judge/stateReads.ts";
 import { LONG_FAULTS } from "../world/planted/longFaults.ts";
 import { STAND_INS, type StandInVariant } from "../world/state/standInVariants.ts";
 import { runStateWorld } from "../world/state/stateRun.ts";

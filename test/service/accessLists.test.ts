@@ -3,8 +3,8 @@ import { type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createService } from "../support/servers/service.ts";
-import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. */
 const LONG_MS = 20_000;

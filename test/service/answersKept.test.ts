@@ -8,9 +8,9 @@ import { until } from "../support/clients/until.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { createWalletCalls, WalletWorld } from "../support/standIn/walletWorld.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
+import { createWalletCalls, WalletWorld } from "../world/state/walletWorld.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;

@@ -10,8 +10,8 @@ import { until } from "../support/clients/until.ts";
 import { type Lie, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 const BEHIND = 3;
 const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");

@@ -8,8 +8,8 @@ import { createFakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.
 import { startCommand } from "../support/servers/command.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService } from "../support/servers/service.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 interface Report {
   readonly chains: readonly { readonly forwarded?: readonly { readonly reason: string; readonly text: string }[] }[];

@@ -8,11 +8,11 @@ import { until } from "../support/clients/until.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
-import { FeedWorld } from "../support/standIn/feedWorld.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
-import { createWalletCalls, WalletWorld } from "../support/standIn/walletWorld.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { FeedWorld } from "../world/state/feedWorld.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
+import { createWalletCalls, WalletWorld } from "../world/state/walletWorld.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no write set is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;

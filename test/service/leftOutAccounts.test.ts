@@ -5,11 +5,11 @@ import { createdAddress } from "../../src/ethereum/receipt.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { followHead } from "../support/servers/followHead.ts";
-import type { BlockDraft } from "../support/standIn/blockDraft.ts";
-import { StandInChain, type StandInTransaction } from "../support/standIn/standInChain.ts";
-import { createAuthority, createDelegation, createTransaction } from "../support/standIn/standInTransactions.ts";
-import { startTraced } from "../support/standIn/startTraced.ts";
-import { wordOf } from "../support/standIn/stateKeys.ts";
+import { startTraced } from "../world/nodes/startTraced.ts";
+import type { BlockDraft } from "../world/state/blockDraft.ts";
+import { StandInChain, type StandInTransaction } from "../world/state/standInChain.ts";
+import { createAuthority, createDelegation, createTransaction } from "../world/state/standInTransactions.ts";
+import { wordOf } from "../world/state/stateKeys.ts";
 
 const TRACES = { source: "trace" } as const;
 const STATE_HIT = "forebay; hit; detail=state";

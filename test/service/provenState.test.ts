@@ -8,9 +8,9 @@ import { FakeError } from "../support/fakes/front.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
-import { wordOf } from "../support/standIn/stateKeys.ts";
+import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
+import { wordOf } from "../world/state/stateKeys.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;

@@ -4,10 +4,10 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { RandomStateBlocks, STAND_IN_ACCOUNTS, type TracedRefunds } from "../support/standIn/randomStateBlocks.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode, type StandInNodeOptions } from "../support/standIn/standInNode.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { RandomStateBlocks, STAND_IN_ACCOUNTS, type TracedRefunds } from "../world/state/randomStateBlocks.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;

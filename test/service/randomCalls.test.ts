@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { metric } from "../support/clients/rpc.ts";
-import { ComparedReads } from "../support/servers/comparedReads.ts";
 import { createService } from "../support/servers/service.ts";
-import { compareRounds } from "../support/standIn/compareRounds.ts";
-import { createCallReads } from "../support/standIn/randomCalls.ts";
-import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
-import { StandInCalls } from "../support/standIn/standInCalls.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
+import { ComparedReads } from "../world/judge/comparedReads.ts";
+import { compareRounds } from "../world/judge/compareRounds.ts";
+import { createCallReads } from "../world/judge/randomCalls.ts";
+import { StandInCalls } from "../world/nodes/standInCalls.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { RandomStateBlocks } from "../world/state/randomStateBlocks.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;

@@ -6,9 +6,9 @@ import { until } from "../support/clients/until.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService } from "../support/servers/service.ts";
-import { REFUND_ACCOUNTS, RefundFeed, type VersionFields } from "../support/standIn/refundFeed.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { REFUND_ACCOUNTS, RefundFeed, type VersionFields } from "../world/state/refundFeed.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 /** Returns the balance of the account in its input. */
 const BALANCE_OF = "0x5f35315f5260205ff3";

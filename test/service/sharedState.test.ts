@@ -7,9 +7,9 @@ import { until } from "../support/clients/until.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { StandInCalls } from "../support/standIn/standInCalls.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { StandInCalls } from "../world/nodes/standInCalls.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The tests refresh the heads themselves. */
 const LONG_MS = 20_000;

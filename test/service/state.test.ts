@@ -9,16 +9,16 @@ import { startAnvil } from "../devnet/anvil.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { ComparedReads } from "../support/servers/comparedReads.ts";
 import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
-import { compareRounds } from "../support/standIn/compareRounds.ts";
-import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
-import { StandInChain } from "../support/standIn/standInChain.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { startTraced } from "../support/standIn/startTraced.ts";
-import { createStateReads } from "../support/standIn/stateReads.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
+import { ComparedReads } from "../world/judge/comparedReads.ts";
+import { compareRounds } from "../world/judge/compareRounds.ts";
+import { createStateReads } from "../world/judge/stateReads.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startTraced } from "../world/nodes/startTraced.ts";
+import { RandomStateBlocks } from "../world/state/randomStateBlocks.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;

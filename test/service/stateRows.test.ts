@@ -12,9 +12,9 @@ import { until } from "../support/clients/until.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
-import { StandInNode } from "../support/standIn/standInNode.ts";
-import { WrittenChain } from "../support/standIn/writtenChain.ts";
 import { changeRows } from "../support/state/changedRows.ts";
+import { StandInNode } from "../world/nodes/standInNode.ts";
+import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;

@@ -1,6 +1,6 @@
 import { Pool } from "undici";
 import { createRandom } from "../../support/builders/randomValues.ts";
-import { createQuoteCall, createWalletCalls, type WalletCall } from "../../support/standIn/walletWorld.ts";
+import { createQuoteCall, createWalletCalls, type WalletCall } from "../../world/state/walletWorld.ts";
 
 export interface WalletLoad {
   readonly url: string;

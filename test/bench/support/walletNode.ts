@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createFeedServer } from "../../devnet/feedServer.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
-import { FeedWorld } from "../../support/standIn/feedWorld.ts";
-import { StandInCalls } from "../../support/standIn/standInCalls.ts";
-import { StandInChain, type StandInFork } from "../../support/standIn/standInChain.ts";
-import { StandInNode } from "../../support/standIn/standInNode.ts";
-import { WalletWorld, type WalletWorldOptions } from "../../support/standIn/walletWorld.ts";
+import { StandInCalls } from "../../world/nodes/standInCalls.ts";
+import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { FeedWorld } from "../../world/state/feedWorld.ts";
+import { StandInChain, type StandInFork } from "../../world/state/standInChain.ts";
+import { WalletWorld, type WalletWorldOptions } from "../../world/state/walletWorld.ts";
 
 /** The write sets that a node has, or that its sequencer's feed shows. "witness": traces, and what proves them. */
 export type WalletSource = "trace" | "witness" | "accessList" | "feed" | "none";

@@ -5,8 +5,8 @@ import { createFakeNode } from "../../support/fakes/fakeNode.ts";
 import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
-import { StandInNode } from "../../support/standIn/standInNode.ts";
-import { WrittenChain } from "../../support/standIn/writtenChain.ts";
+import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { WrittenChain } from "../../world/state/writtenChain.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
 import type { AlertFault, FaultyProcess } from "./alertFault.ts";
 

@@ -6,11 +6,11 @@ import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Engine } from "../../../src/evm/engine.ts";
 import { createMessage } from "../../support/builders/plainCall.ts";
 import { createRandom, pick } from "../../support/builders/randomValues.ts";
-import { callAtOneBlock } from "../../support/servers/comparedReads.ts";
-import { CodeHashes } from "../../support/standIn/codeHashes.ts";
-import { type Overrides, stateReaderAt } from "../../support/standIn/standInCalls.ts";
-import { CHAIN_ID, type StandInBlock, type StandInChain } from "../../support/standIn/standInChain.ts";
-import { createAuthority } from "../../support/standIn/standInTransactions.ts";
+import { callAtOneBlock } from "../../world/judge/comparedReads.ts";
+import { type Overrides, stateReaderAt } from "../../world/nodes/standInCalls.ts";
+import { CodeHashes } from "../../world/state/codeHashes.ts";
+import { CHAIN_ID, type StandInBlock, type StandInChain } from "../../world/state/standInChain.ts";
+import { createAuthority } from "../../world/state/standInTransactions.ts";
 
 /** A call to an authority that has no account at first, or its authorization. */
 type Step = "call" | "callByContract" | "pay" | "authorize";

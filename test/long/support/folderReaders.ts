@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pick } from "../../support/builders/randomValues.ts";
 import { ask } from "../../support/clients/askAll.ts";
-import { callAtOneBlock } from "../../support/servers/comparedReads.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
+import { callAtOneBlock } from "../../world/judge/comparedReads.ts";
 import type { FolderWorld } from "./folderWorld.ts";
 
 const READERS = 2;

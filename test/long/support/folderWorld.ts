@@ -4,8 +4,8 @@ import type { Address } from "../../../src/ethereum/hex.ts";
 import { addressOf } from "../../support/builders/stateModel.ts";
 import { askAll } from "../../support/clients/askAll.ts";
 import { type ChainCall, createSealedChain } from "../../support/servers/sealedChain.ts";
-import { StandInNode } from "../../support/standIn/standInNode.ts";
-import { WrittenChain } from "../../support/standIn/writtenChain.ts";
+import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { WrittenChain } from "../../world/state/writtenChain.ts";
 
 type Config = z.input<typeof configSchema>;
 

@@ -4,8 +4,8 @@ import { pick } from "../../support/builders/randomValues.ts";
 import { rpc } from "../../support/clients/rpc.ts";
 import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
-import { STAND_IN_ACCOUNTS } from "../../support/standIn/randomStateBlocks.ts";
-import type { StandInCalls } from "../../support/standIn/standInCalls.ts";
+import type { StandInCalls } from "../../world/nodes/standInCalls.ts";
+import { STAND_IN_ACCOUNTS } from "../../world/state/randomStateBlocks.ts";
 import { replicaConfig, type SharedReplicasOptions, SOURCE_METHODS, startSourceNode } from "./sharedReplicas.ts";
 
 const KILLED_SHARE = 0.3;

@@ -1,6 +1,6 @@
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import type { StandInChain } from "../../support/standIn/standInChain.ts";
-import { wordOf } from "../../support/standIn/stateKeys.ts";
+import type { StandInChain } from "../../world/state/standInChain.ts";
+import { wordOf } from "../../world/state/stateKeys.ts";
 
 /** A part of a result. The lies change a copy. */
 type Part = Record<string, unknown>;

@@ -2,11 +2,11 @@ import { type Address, formatQuantity } from "../../../src/ethereum/hex.ts";
 import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
-import { BranchView, type ShownChain } from "../../support/standIn/branchView.ts";
-import { STAND_IN_ACCOUNTS } from "../../support/standIn/randomStateBlocks.ts";
-import { StandInCalls } from "../../support/standIn/standInCalls.ts";
-import type { StandInChain } from "../../support/standIn/standInChain.ts";
-import { StandInNode } from "../../support/standIn/standInNode.ts";
+import { StandInCalls } from "../../world/nodes/standInCalls.ts";
+import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { BranchView, type ShownChain } from "../../world/state/branchView.ts";
+import { STAND_IN_ACCOUNTS } from "../../world/state/randomStateBlocks.ts";
+import type { StandInChain } from "../../world/state/standInChain.ts";
 
 /** The methods that read a write set. */
 export const SOURCE_METHODS = ["debug_traceBlockByHash", "eth_getBlockAccessList"];

@@ -18,8 +18,8 @@ import { encodeReceipt } from "../../../src/ethereum/receipt.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 import { DEPOSIT_TYPE } from "../../../src/ethereum/transaction.ts";
 import { encodeRpcTransaction } from "../../../src/verification/encodeRpcTransaction.ts";
+import { signWalletTransaction, walletAddress } from "../../world/state/walletKeys.ts";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../fakes/fakeChain.ts";
-import { signWalletTransaction, walletAddress } from "../standIn/walletKeys.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import type { FakeBlock, FakeChain } from "../../support/fakes/fakeChain.ts";
-import { CHAIN_ID } from "../../support/standIn/standInChain.ts";
-import { createTransaction } from "../../support/standIn/standInTransactions.ts";
+import { CHAIN_ID } from "../state/standInChain.ts";
+import { createTransaction } from "../state/standInTransactions.ts";
 import { EMITTER } from "./emitter.ts";
 import { answerCall } from "./nodeAnswers.ts";
 import { createTruthBlock, type TruthBlock } from "./truthBlock.ts";

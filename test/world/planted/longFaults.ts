@@ -486,7 +486,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
         to: "if (diff?.transactionHash === hash && !hasNonce) {",
       },
       {
-        file: "test/support/standIn/standInChain.ts",
+        file: "test/world/state/standInChain.ts",
         from: "formatDiffTrace(phases.slice(1, -1), hashes, form)",
         to: "formatDiffTrace(phases.slice(1, -1), hashes, form).slice(0, -1)",
       },

@@ -1,6 +1,6 @@
-import type { TraceDialect } from "../../support/standIn/diffTrace.ts";
-import type { TracedRefunds } from "../../support/standIn/randomStateBlocks.ts";
-import type { StandInFork } from "../../support/standIn/standInChain.ts";
+import type { TraceDialect } from "./diffTrace.ts";
+import type { TracedRefunds } from "./randomStateBlocks.ts";
+import type { StandInFork } from "./standInChain.ts";
 
 /** A stand-in node, and the source of its write sets. */
 export interface StandInVariant {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../support/builders/randomValues.ts";
-import { RandomStateBlocks, type TracedRefunds } from "../../support/standIn/randomStateBlocks.ts";
-import { StandInChain, type StandInFork } from "../../support/standIn/standInChain.ts";
+import { RandomStateBlocks, type TracedRefunds } from "./randomStateBlocks.ts";
+import { StandInChain, type StandInFork } from "./standInChain.ts";
 
 /** A chain, and its random blocks, which write all kinds of state. */
 export interface StateChain {

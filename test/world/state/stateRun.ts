@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { z } from "zod";
 import type { chainSchema } from "../../../src/config/chainSchema.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
-import { StandInCalls } from "../../support/standIn/standInCalls.ts";
-import { StandInNode } from "../../support/standIn/standInNode.ts";
+import { StandInCalls } from "../nodes/standInCalls.ts";
+import { StandInNode } from "../nodes/standInNode.ts";
 import type { StandInVariant } from "./standInVariants.ts";
 import { createStateChain, drive, type StateChain } from "./stateChain.ts";
 

@@ -1,7 +1,7 @@
-import { followHead } from "../servers/followHead.ts";
-import type { Service } from "../servers/service.ts";
-import type { RandomStateBlocks } from "./randomStateBlocks.ts";
-import type { StandInChain } from "./standInChain.ts";
+import { followHead } from "../../support/servers/followHead.ts";
+import type { Service } from "../../support/servers/service.ts";
+import type { RandomStateBlocks } from "../state/randomStateBlocks.ts";
+import type { StandInChain } from "../state/standInChain.ts";
 
 export interface CompareRoundsOptions {
   readonly chain: StandInChain;

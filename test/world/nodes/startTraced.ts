@@ -1,6 +1,6 @@
 import type { TestContext } from "node:test";
-import { createService, type ServiceChain } from "../servers/service.ts";
-import type { StandInChain } from "./standInChain.ts";
+import { createService, type ServiceChain } from "../../support/servers/service.ts";
+import type { StandInChain } from "../state/standInChain.ts";
 import { StandInNode, type StandInNodeOptions } from "./standInNode.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */

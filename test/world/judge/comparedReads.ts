@@ -1,9 +1,9 @@
 import type { Heads } from "../../../src/core/heads.ts";
 import type { Hash } from "../../../src/ethereum/hex.ts";
-import { createRandom } from "../builders/randomValues.ts";
-import type { StandInChain } from "../standIn/standInChain.ts";
-import type { ChainCall } from "./sealedChain.ts";
-import type { Service } from "./service.ts";
+import { createRandom } from "../../support/builders/randomValues.ts";
+import type { ChainCall } from "../../support/servers/sealedChain.ts";
+import type { Service } from "../../support/servers/service.ts";
+import type { StandInChain } from "../state/standInChain.ts";
 
 /** The reads of a comparison, and their true results. */
 export interface ReadKind<Read> {

@@ -1,7 +1,6 @@
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
-import { pick } from "../builders/randomValues.ts";
-import type { ReadKind } from "../servers/comparedReads.ts";
+import { pick } from "../../support/builders/randomValues.ts";
 import {
   LEFT_OUT_SLOTS,
   leftOutAccounts,
@@ -9,9 +8,10 @@ import {
   STAND_IN_ACCOUNTS,
   STAND_IN_STORAGES,
   STAND_IN_SYSTEM,
-} from "./randomStateBlocks.ts";
-import type { StandInChain } from "./standInChain.ts";
-import { type StateValuesReader, wordOf } from "./stateKeys.ts";
+} from "../state/randomStateBlocks.ts";
+import type { StandInChain } from "../state/standInChain.ts";
+import { type StateValuesReader, wordOf } from "../state/stateKeys.ts";
+import type { ReadKind } from "./comparedReads.ts";
 
 /** A read of one state value, without its block. */
 interface StateReadCall {

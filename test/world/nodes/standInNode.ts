@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
-import { answerBody, FakeError, type NodeCall, type SocketFront, startSocketFront } from "../fakes/front.ts";
-import type { ShownChain } from "./branchView.ts";
-import type { TraceDialect } from "./diffTrace.ts";
+import { answerBody, FakeError, type NodeCall, type SocketFront, startSocketFront } from "../../support/fakes/front.ts";
+import type { ShownChain } from "../state/branchView.ts";
+import type { TraceDialect } from "../state/diffTrace.ts";
+import { CHAIN_ID, type StandInBlock } from "../state/standInChain.ts";
+import { wordOf } from "../state/stateKeys.ts";
 import { type CallObject, formatReturnData, GAS_PRICE, type Overrides, StandInCalls } from "./standInCalls.ts";
-import { CHAIN_ID, type StandInBlock } from "./standInChain.ts";
-import { wordOf } from "./stateKeys.ts";
 
 export interface StandInNodeOptions {
   readonly chain: ShownChain;

@@ -1,5 +1,5 @@
 import type { Address } from "../../../src/ethereum/hex.ts";
-import { addressOf } from "../builders/stateModel.ts";
+import { addressOf } from "../../support/builders/stateModel.ts";
 import { StandInChain, type StandInFork } from "./standInChain.ts";
 
 const FEE_RECIPIENT = addressOf(100);

@@ -1,9 +1,9 @@
 import type { Address, Data } from "../../../src/ethereum/hex.ts";
-import { pick } from "../builders/randomValues.ts";
-import { FAILED, type ReadKind } from "../servers/comparedReads.ts";
-import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "./randomStateBlocks.ts";
-import { type CallObject, formatReturnData, type Overrides, type StandInCalls } from "./standInCalls.ts";
-import type { StandInChain } from "./standInChain.ts";
+import { pick } from "../../support/builders/randomValues.ts";
+import { type CallObject, formatReturnData, type Overrides, type StandInCalls } from "../nodes/standInCalls.ts";
+import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "../state/randomStateBlocks.ts";
+import type { StandInChain } from "../state/standInChain.ts";
+import { FAILED, type ReadKind } from "./comparedReads.ts";
 
 /** A call without its block. */
 interface RandomCall {

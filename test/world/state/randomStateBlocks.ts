@@ -2,7 +2,7 @@ import { type Address, type Data, formatData, type Hash } from "../../../src/eth
 import type { GasRefund } from "../../../src/ethereum/postExec.ts";
 import { encodeDeposit } from "../../../src/ethereum/transaction.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
-import { createRandom, pick } from "../builders/randomValues.ts";
+import { createRandom, pick } from "../../support/builders/randomValues.ts";
 import type { BlockDraft } from "./blockDraft.ts";
 import type { StandInBlock, StandInChain, StandInTransaction, StandInWithdrawal } from "./standInChain.ts";
 import { createAuthority, createDelegation, createTransaction } from "./standInTransactions.ts";

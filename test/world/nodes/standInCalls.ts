@@ -15,9 +15,9 @@ import { stripZeros } from "../../../src/ethereum/rlp.ts";
 import { rulesAt } from "../../../src/ethereum/rules.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Engine, TransactionResult } from "../../../src/evm/engine.ts";
-import { createMessage } from "../builders/plainCall.ts";
-import { CodeHashes } from "./codeHashes.ts";
-import { BASE_FEE, CHAIN_ID, type StandInBlock, type StandInChain } from "./standInChain.ts";
+import { createMessage } from "../../support/builders/plainCall.ts";
+import { CodeHashes } from "../state/codeHashes.ts";
+import { BASE_FEE, CHAIN_ID, type StandInBlock, type StandInChain } from "../state/standInChain.ts";
 
 /** The parameters of eth_call that the stand-in knows. */
 export interface CallObject {

@@ -24,7 +24,7 @@ import {
 import { encodeReceipt, type Receipt } from "../../../src/ethereum/receipt.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 import { DEPOSIT_TYPE, type Transaction } from "../../../src/ethereum/transaction.ts";
-import type { ProofResponse } from "../builders/provenState.ts";
+import type { ProofResponse } from "../../support/builders/provenState.ts";
 import { type BlockAccessList, createBlockAccessList } from "./blockAccessList.ts";
 import { BlockDraft } from "./blockDraft.ts";
 import { BranchedValues } from "./branchedValues.ts";
