@@ -7,6 +7,8 @@ import { request as send } from "undici";
 import type { InboundRequest } from "../../src/core/context.ts";
 import { call, createTestEndpoint, json, startHttpServer, startTestServer } from "../support/servers/httpServer.ts";
 
+const TIMEOUT_MS = 30_000;
+
 test("a stream that fails breaks the connection", async () => {
   const server = await startTestServer();
   for (const accept of ["identity", "gzip"]) {
@@ -35,6 +37,17 @@ test("a body above the limit is rejected, and the sender can read the error", as
     assert.equal(response.headers.connection, "close");
     assert.equal(await response.body.text(), refused);
   }
+  await server.close(0);
+});
+
+test("a body whose stated length is above the limit is rejected before it arrives", async () => {
+  const server = await startTestServer({ maxBodyBytes: 1_000 });
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1001\r\n\r\n");
+  const [head] = await once(socket, "data", { signal: AbortSignal.timeout(TIMEOUT_MS) }).finally(() =>
+    socket.destroy(),
+  );
+  assert.match(String(head), /^HTTP\/1.1 400 /);
   await server.close(0);
 });
 

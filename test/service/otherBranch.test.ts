@@ -5,6 +5,7 @@ import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { FakeError } from "../support/fakes/front.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
@@ -197,6 +198,25 @@ describe("a node on another branch", { concurrency: true }, () => {
       assert.equal(body.result, chain.blocks[block]?.hash);
     }
     assert.deepEqual([other.count("eth_getStorageAt"), checks() - before], [0, 0]);
+  });
+
+  test("a node with a machine that lacks the announced block yet is asked again", async (t) => {
+    let refusals = 2;
+    const node = await createFakeNode({
+      chain: createFakeChain({ height: HEIGHT }),
+      handlers: {
+        eth_getBlockTransactionCountByHash: () => "0x0",
+        eth_getStorageAt: () => {
+          if (refusals-- > 0) {
+            throw new FakeError(-32_000, "header not found");
+          }
+          return HASH;
+        },
+      },
+    });
+    const service = await serve(t, [node], { state: { follow: false } });
+    const { body } = await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", REORGANISED]);
+    assert.deepEqual([body.error, body.result], [undefined, HASH]);
   });
 
   test("a node without EIP-1898 is asked once whether it has it", async (t) => {
