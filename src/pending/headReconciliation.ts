@@ -2,7 +2,7 @@ import type { FollowedHeads, Heads, RingBlock } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ExtraBlockFields } from "./applyMessage.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
-import { ExecutedBlocks, sealBlocks } from "./executedBlocks.ts";
+import { ExecutedBlocks } from "./executedBlocks.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { TransactionFields } from "./nodeTransactionFields.ts";
@@ -50,14 +50,13 @@ export class HeadReconciliation {
     const pending = pipeline.chain();
     if (pending.base.hash === head.latest.hash) {
       pipeline.setBlocks(feed.blocks);
-      this.executedBlocks.record(head, []);
+      this.executedBlocks.record(head, [], pipeline);
       return;
     }
     const { name, passed } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
-    const executed = sealBlocks(pending, head, passed, this.#options);
-    this.executedBlocks.record(head, executed);
-    // The head's state is that of the executions only if each block up to it equals its own.
-    const isExecuted = name !== "reorganised" && BigInt(executed.length) === head.latest.number - pending.base.number;
+    this.executedBlocks.record(head, passed, pipeline);
+    const isExecuted =
+      name !== "reorganised" && passed.some(({ sealed, isResult }) => isResult && sealed?.hash === head.latest.hash);
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }

@@ -462,14 +462,9 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     test: "test/pending/executedBlocks.test.ts",
     edits: [
       {
-        file: "src/pending/executedBlocks.ts",
-        from: "if (differences.length > 0) {",
-        to: 'differences = differences.filter((each) => each !== "transactions"); if (differences.length > 0) {',
-      },
-      {
-        file: "src/pending/executedBlocks.ts",
-        from: "for (const { block: pending, differences } of passed) {",
-        to: "for (let { block: pending, differences } of passed) {",
+        file: "src/pending/reconcile.ts",
+        from: "isOnParent && differences.length === 0",
+        to: 'isOnParent && differences.every((each) => each === "transactions")',
       },
     ],
   },
