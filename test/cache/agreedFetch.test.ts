@@ -94,12 +94,6 @@ for (const [title, second] of [
   });
 }
 
-test("a second origin has 1.5 s", async () => {
-  const { read, timeouts } = createRig([RIGHT, "hangs", RIGHT]);
-  assert.deepEqual(await read(), { outcomes: RIGHT, node: "node0", isAgreed: false });
-  assert.deepEqual(timeouts, [1_500]);
-});
-
 test("an execution, which reads several times, waits once for a second origin that does not respond", async (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);

@@ -66,20 +66,6 @@ test("recent blocks whose bloom matches, but whose logs have too few topics, sha
   assert.deepEqual(await readLogs(complete), plainScan(chain, filter, range(1, 99)));
 });
 
-test("logs of a node on another branch than the view's are never returned", async () => {
-  const chain = chainOf(300);
-  const other = createFakeChain(
-    chain.slice(200).map(({ logs }) => logs),
-    { base: chain.slice(0, 200), fork: "other" },
-  );
-  const lost = createFakeLogNode({ chain: other, name: "lost" });
-  const good = createFakeLogNode({ chain, name: "good" });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
-  const answer = await createSplit([lost, good]).request(ANY, range(0, 299), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 299)));
-  await assert.rejects(createSplit([lost]).request(ANY, range(0, 299), context), { code: -32603, status: 503 });
-});
-
 test("recent blocks with a matching bloom and no log are requested again by hash", async () => {
   const chain = chainOf(300);
   const node = createFakeLogNode({

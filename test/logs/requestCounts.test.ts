@@ -90,15 +90,3 @@ test("if no node has both the old and the recent blocks, the range is split at t
   const answer = await createSplit([archive, pruned]).request(ANY, blocks, createContext({ heads: HEADS }));
   assert.deepEqual(await readLogs(answer), plainScan(CHAIN, ANY, blocks));
 });
-
-test("a machine that lags leaves out final logs of a range with recent blocks: another node answers", async () => {
-  const lagging = createFakeLogNode({
-    chain: CHAIN,
-    name: "lagging",
-    change: (logs, { byHash }) => (byHash ? logs : logs.slice(0, 1)),
-  });
-  const whole = createFakeLogNode({ chain: CHAIN, name: "whole" });
-  const blocks = range(108_500, 109_999);
-  const answer = await createSplit([lagging, whole]).request(ANY, blocks, createContext({ heads: HEADS }));
-  assert.deepEqual(await readLogs(answer), plainScan(CHAIN, ANY, blocks));
-});

@@ -43,14 +43,6 @@ test("only the missing segments are fetched", async () => {
   );
 });
 
-test("a missing blockTimestamp is added", async () => {
-  const chain = chainOf(1_000);
-  const node = createFakeLogNode({ chain, timestamps: false });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 990, ring: 100 }) });
-  const answer = await createSplit([node]).request(ANY, range(0, 999), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 999)));
-});
-
 test("the key of a recent segment has its last block's hash, so that it is a miss after a reorganisation", async () => {
   const before = chainOf(400);
   const after = createFakeChain(

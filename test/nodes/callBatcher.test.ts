@@ -148,16 +148,6 @@ test("if too many calls wait, the newest of the client with the most makes room"
   assert.deepEqual(refused, ["a4", "a3"]);
 });
 
-test("further calls of a request that was admitted are not refused", () => {
-  const { batcher, refused } = createRecorded({ requests: 1, maxWaiting: 1 });
-  const scope = reach("a");
-  for (const method of ["a0", "a1", "a2", "a3"]) {
-    batcher.sendAlone(new SentCall(createCall(method, []), scope, true, () => undefined));
-  }
-  batcher.sendAlone(callOf("b1", "b"));
-  assert.deepEqual(refused, ["b1"]);
-});
-
 test("a client with few waiting calls is not refused, although another one's requests were admitted with many calls", () => {
   const { batcher, refused } = createRecorded({ requests: 1, maxWaiting: 4 });
   const scope = reach("a");

@@ -76,17 +76,3 @@ test("one connection with pipelined calls does not take the places of other clie
   assert.ok(order.indexOf("second2") < PLACES + 15, `${order.indexOf("second2")}`);
   assert.deepEqual(greedy.results().slice(0, 3), ["greedy0", "greedy1", "greedy2"]);
 });
-
-test("a connection is not read while it has 64 calls in flight, and gets all its responses in order", async (t) => {
-  const { node, service, arrived, pipeline } = await start(t);
-  const names = named("call", 1_500);
-  const { results } = pipeline("203.0.113.1", names);
-  await until(() => arrived().length === PLACES, "the connection has all places");
-  const calls = await metric(service.opsUrl, "forebay_requests_in_flight");
-  // One chunk of the socket is 64 KiB, and each call has about 200 bytes.
-  assert.ok(calls < 64 + 400, `${calls} calls in flight`);
-  node.faults.answer = undefined;
-  node.release();
-  await until(() => results().length === names.length, "all calls have a response");
-  assert.deepEqual(results(), names);
-});

@@ -88,12 +88,6 @@ test("receipts and transactions are the node's", async () => {
   }
 });
 
-test("a transaction index outside the node's pending block is null", async () => {
-  assert.ok((await same("eth_getTransactionByBlockNumberAndIndex", ["latest", "0x0"])).body.result);
-  const { headers } = await same("eth_getTransactionByBlockNumberAndIndex", ["pending", "0x0"]);
-  assert.equal(headers.get("x-forebay-pending"), "node");
-});
-
 test("parameters that geth accepts are accepted, and the node gets a form that it accepts", async () => {
   const [from] = addresses;
   const to = token.replace("0x", "0X");
