@@ -23,18 +23,13 @@ export class ClearedStorage {
     this.#table = table;
   }
 
-  /** Number of markers. */
+  /** Number of markers. Those that a reorganisation removed are counted too: a search for them finds none. */
   get count(): number {
     return this.#count;
   }
 
   add(): void {
     this.#count++;
-  }
-
-  /** Called if a reorganisation removes a marker. */
-  undo(): void {
-    this.#count--;
   }
 
   /** Called when all readable blocks are at or above the marker's block. */

@@ -398,20 +398,12 @@ export class ValueStore {
     this.#blocks.endAt(Number(number));
     for (let removed = before; removed > this.#blocks.newest; removed--) {
       for (const entry of this.#blocks.remove(removed)) {
-        this.#undo(entry, removed);
+        if (this.#table.isOfBlock(entry, removed)) {
+          this.#table.remove(entry);
+        }
         yield removed;
       }
     }
-  }
-
-  #undo(entry: Entry, number: number): void {
-    if (!this.#table.isOfBlock(entry, number)) {
-      return;
-    }
-    if (this.#table.field(entry) === FIELD_CODES.storage) {
-      this.#cleared.undo();
-    }
-    this.#table.remove(entry);
   }
 
   /** Returns the newest entry of a value at or below a block number: its own, or that of a block that cleared its slot. */

@@ -297,8 +297,8 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     edits: [
       {
         file: VALUES,
-        from: "        this.#undo(entry, removed);",
-        to: "        if (!this.#table.has(entry, PROVEN | FETCHED)) this.#undo(entry, removed);",
+        from: "if (this.#table.isOfBlock(entry, removed)) {",
+        to: "if (this.#table.isOfBlock(entry, removed) && !this.#table.has(entry, PROVEN | FETCHED)) {",
       },
     ],
   },
