@@ -4,27 +4,27 @@ import { join } from "node:path";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startRedis } from "../support/servers/redis.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { COMPILE_MS, HEIGHT, oneBlock, startCached, warm } from "./support/compareCached.ts";
-import { alternate, medianOf, type Server, spread } from "./support/compareServers.ts";
+import { alternate, cpuResult, medianOf, type Server } from "./support/compareServers.ts";
 import { mainThreadOf } from "./support/cpuTime.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
+import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 
 /** Compares the CPU time of the serving thread for a block from the data folder with one from Redis on this machine. */
-export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
-  const ends: (() => unknown)[] = [];
-  try {
+export const bench = ({ short }: BenchOptions): Promise<BenchResult> =>
+  withLifespan(async (t) => {
     const folder = await mkdtemp(join(tmpdir(), "forebay-bench-"));
-    ends.unshift(() => rm(folder, { recursive: true }));
-    const redis = await startRedis({ after: (end) => ends.unshift(end) });
+    t.after(() => rm(folder, { recursive: true }));
+    const redis = await startRedis(t);
     const chain = createFakeChain({ height: HEIGHT, startSeconds: Math.floor(Date.now() / 1_000) - 2 * HEIGHT });
     const node = await createFakeNode({ chain, handlers: oneBlock.handlers(chain) });
-    ends.unshift(() => node.close());
+    t.after(() => node.close());
     const start = async (store: {
       readonly redisUrl: string | undefined;
       readonly dataDir?: string;
     }): Promise<Server> => {
       const { server, url, child } = await startCached({ nodeUrl: node.url, ...store });
-      ends.unshift(() => server.end());
+      t.after(() => server.end());
       await warm(url, oneBlock);
       return { ...server, thread: mainThreadOf(child.pid) };
     };
@@ -39,21 +39,11 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     // The first seconds are not counted, because code is being compiled.
     await alternate(ours, theirs, { ...load, measureMs: short ? load.measureMs : COMPILE_MS }, 1);
     const results = await alternate(ours, theirs, load, short ? 3 : 7);
-    const mine = medianOf(results.ours, "cpuMicroseconds");
-    const yardstick = medianOf(results.yardstick, "cpuMicroseconds");
     return {
       claim: "a block from the data folder, memory off, beside one from Redis: at least 0.67",
-      ratio: round(yardstick / mine),
-      ours: round(mine),
-      yardstick: round(yardstick),
+      ...cpuResult(results),
       unit: "microseconds of CPU of the serving thread per request",
-      unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
       oursMedianMs: round(medianOf(results.ours, "medianMs")),
       yardstickMedianMs: round(medianOf(results.yardstick, "medianMs")),
     };
-  } finally {
-    for (const end of ends) {
-      await end();
-    }
-  }
-};
+  });

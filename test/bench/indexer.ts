@@ -4,6 +4,7 @@ import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type IndexedChain, indexBlock, startIndexedChain } from "../support/servers/indexedChain.ts";
 import { createService } from "../support/servers/service.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 
 /** A poll finds each block of the head: the next one is sealed at once, and due after this time. */
@@ -39,10 +40,8 @@ const since = (before: Counts, calls: ReadonlyMap<string, number>): Counts =>
   );
 
 /** Starts forebay, and reads old blocks, then each new one. */
-const measure = async (prices: keyof typeof PRICE_TABLES, blocks: number, heads: number): Promise<readonly Run[]> => {
-  const ends: (() => unknown)[] = [];
-  const t = { after: (end: () => unknown) => ends.unshift(end) };
-  try {
+const measure = (prices: keyof typeof PRICE_TABLES, blocks: number, heads: number): Promise<readonly Run[]> =>
+  withLifespan(async (t) => {
     const indexed = await startIndexedChain(t, blocks + 60);
     const { chain, calls } = indexed;
     const service = await createService(
@@ -79,12 +78,7 @@ const measure = async (prices: keyof typeof PRICE_TABLES, blocks: number, heads:
       { name: "backfill", calls: backfill, direct: direct(blocks) },
       { name: "head", calls: head, direct: direct(heads) },
     ];
-  } finally {
-    for (const end of ends) {
-      await end();
-    }
-  }
-};
+  });
 
 const methodOf = (name: string): string => name.split(" ")[0] ?? name;
 

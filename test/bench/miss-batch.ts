@@ -1,4 +1,4 @@
-import { until } from "../support/clients/until.ts";
+import { untilReady } from "../support/servers/command.ts";
 import { startChild } from "./support/child.ts";
 import { type Measured, measure, medianOf, type Server, spread } from "./support/compareServers.ts";
 import { startForebay } from "./support/forebay.ts";
@@ -16,26 +16,30 @@ const callAt = (index: number): string => {
 const SINGLE = callAt(0);
 const BATCH = `[${Array.from({ length: CALLS }, (_, index) => callAt(index)).join()}]`;
 
-/** Sends one batch, and returns the number of HTTP requests that the node got for it. */
+/** Sends batches, and returns the least number of HTTP requests that the node got for one: a poll of its head may come between. */
 const countRequests = async ({ port }: Server, node: ReturnType<typeof startChild>): Promise<number> => {
   const count = async (): Promise<number> => {
     node.send("count");
     return Number(await node.message());
   };
-  const before = await count();
-  const body = BATCH.replaceAll("{n}", "00000000");
-  await fetch(`http://127.0.0.1:${port}`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-  return (await count()) - before;
+  const counts: number[] = [];
+  for (const n of ["00000000", "00000001", "00000002"]) {
+    const before = await count();
+    const body = BATCH.replaceAll("{n}", n);
+    await fetch(`http://127.0.0.1:${port}`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    counts.push((await count()) - before);
+  }
+  return Math.min(...counts);
 };
 
 /** Compares a batch of calls that are not cached with the same number of single calls, both through forebay. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
-  const node = startChild("missServer.ts");
+  const node = startChild("verifiedNode.ts", ["16"]);
   const nodePort = (await node.message()) as number;
   const forebay = await startForebay(nodePort);
   try {
     // A call before the first head is refused.
-    await until(async () => (await fetch(`${forebay.opsUrl}/readyz`)).ok, "forebay is ready");
+    await untilReady(forebay);
     const times = { connections: CONNECTIONS, warmMs: short ? 500 : 1_000, measureMs: short ? 1_000 : 4_000 };
     const singles: Measured[] = [];
     const batches: Measured[] = [];

@@ -1,8 +1,8 @@
 import { startChild } from "./support/child.ts";
-import { alternate, measure, median, medianOf, type Server, spread } from "./support/compareServers.ts";
+import { alternate, cpuResult, measure, median, medianOf, type Server } from "./support/compareServers.ts";
 import { startForebay } from "./support/forebay.ts";
 import { hasNginx, startNginx } from "./support/nginx.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
+import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 
 const CONNECTIONS = 64;
 /** Different data in each request, so that no request is cached or coalesced. */
@@ -24,7 +24,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   if (!hasNginx()) {
     throw new Error("this bench needs nginx: apt-get install nginx-light");
   }
-  const node = startChild("missServer.ts");
+  const node = startChild("verifiedNode.ts", ["16"]);
   const nodePort = (await node.message()) as number;
   const started: Server[] = [];
   const start = async (server: Promise<Server>): Promise<Server> => {
@@ -44,22 +44,15 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     const results = await alternate(forebay, floor, shape, rounds);
     const ofNginx = [await measure(nginx, shape)];
     const alone = await alternate(forebay, direct, { ...times, connections: 1 }, rounds);
-    const ours = medianOf(results.ours, "cpuMicroseconds");
-    const theirs = medianOf(results.yardstick, "cpuMicroseconds");
+    const compared = cpuResult(results);
     const nginxCpu = medianOf(ofNginx, "cpuMicroseconds");
     const nginxAlone = await measure(nginx, { ...times, connections: 1 });
     const directMs = median(alone.yardstick.map(({ medianMs }) => medianMs));
     return {
       claim: "a call that is not cached costs at most 1.54 times the CPU of node:http with undici, and 4 times nginx's",
-      ratio: round(theirs / ours),
-      ours: round(ours),
-      yardstick: round(theirs),
-      unit: "microseconds of CPU per request",
-      unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
+      ...compared,
       nginxCpuMicroseconds: round(nginxCpu),
-      timesNginx: round(ours / nginxCpu),
-      oursRequestsPerSecond: round(medianOf(results.ours, "requestsPerSecond"), 0),
-      yardstickRequestsPerSecond: round(medianOf(results.yardstick, "requestsPerSecond"), 0),
+      timesNginx: round(compared.ours / nginxCpu),
       oursAddedMs: round(medianOf(alone.ours, "medianMs") - directMs),
       nginxAddedMs: round(nginxAlone.medianMs - directMs),
     };

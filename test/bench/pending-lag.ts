@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 import { createDevnet } from "../devnet/devnet.ts";
 import type { MetadataGeneration } from "../devnet/flashblock.ts";
 import { startTraffic } from "../devnet/traffic.ts";
-import { startChild } from "./support/child.ts";
+import { startConfigured } from "./support/forebay.ts";
 import { type BenchOptions, type BenchResult, quantile, round } from "./support/result.ts";
 
 const TRANSFERS_A_MESSAGE = 10;
@@ -72,13 +72,20 @@ const measureLags = async (generation: MetadataGeneration, durationMs: number): 
   if (!devnet.feedUrl) {
     throw new Error("no feed");
   }
-  const server = startChild("pendingServer.ts", [devnet.url, devnet.feedUrl]);
+  const server = await startConfigured({
+    chains: [
+      {
+        ...{ name: "chain", nodes: [{ url: devnet.url }], forks: "isthmus", quirks: { anvilDepositNonce: true } },
+        pending: { feeds: [devnet.feedUrl] },
+      },
+    ],
+    server: { port: 0, opsPort: 0 },
+  });
   try {
-    const port = Number(await server.message());
     const rate = (TRANSFERS_A_MESSAGE * 1_000) / FLASHBLOCK_MS;
     const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate, kinds: ["token"] });
     await sleep(WARM_MS);
-    const lags = await measure(port, devnet.feedUrl, durationMs);
+    const lags = await measure(server.port, devnet.feedUrl, durationMs);
     await traffic.stop();
     return lags;
   } finally {

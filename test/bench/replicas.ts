@@ -1,20 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { until } from "../support/clients/until.ts";
+import { untilReady } from "../support/servers/command.ts";
 import { type Lifespan, startRedis } from "../support/servers/redis.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { startChild } from "./support/child.ts";
-import { type ConfiguredServer, startConfigured } from "./support/forebay.ts";
+import { startConfigured } from "./support/forebay.ts";
 import { hasNginx, startNginx } from "./support/nginx.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 import { startWalletClients } from "./support/walletClients.ts";
-import { type Counts, readStateCounts, unitsIn } from "./support/walletFigures.ts";
+import { type Counts, readStateCounts, subtract, unitsIn, withoutHeads } from "./support/walletFigures.ts";
 import type { NodeCounts, NodesUrls, WalletNodesOptions } from "./support/walletNode.ts";
 
 const BLOCK_MS = 2_000;
 const POOLS = 30;
 const QUOTES_PER_SECOND = 50;
 const NODE = "node";
-/** The calls that follow heads and check the chain of a node. Each replica follows them itself. */
-const HEADS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
 /** A time of this length in which nodes get at most this share of the units of asking directly, without heads, is learned. */
 const WINDOW_MS = 4_000;
 const LEARNED_SHARE = 0.1;
@@ -32,8 +31,6 @@ const SHORT: Shape = {
   ...{ counts: [1, 3], wallets: 30, measuredMs: 16_000 },
 };
 
-const isReady = async ({ opsUrl }: ConfiguredServer): Promise<boolean> => (await fetch(`${opsUrl}/readyz`)).ok;
-
 /** Starts a replica, and waits until it is ready. */
 const startReplica = async (t: Lifespan, url: string, redis: string) => {
   const chain = { name: "chain", blockTimeMs: BLOCK_MS, forks: "prague", state: { source: "trace" } };
@@ -44,7 +41,7 @@ const startReplica = async (t: Lifespan, url: string, redis: string) => {
     log: { level: "info" },
   });
   t.after(() => server.end());
-  await until(() => isReady(server), "the replica is ready");
+  await untilReady(server);
   return server;
 };
 
@@ -53,20 +50,16 @@ interface Sample {
   readonly sent: Counts;
 }
 
-const between = (before: Counts, after: Counts): Counts =>
-  Object.fromEntries(Object.entries(after).map(([method, count]) => [method, count - (before[method] ?? 0)]));
-const only = (counts: Counts, isHead: boolean): Counts =>
-  Object.fromEntries(Object.entries(counts).filter(([method]) => HEADS.has(method) === isHead));
 const calls = (counts: Counts): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 /** Returns the units of a time, for 1,000 calls of clients. */
 const describe = (before: Sample, after: Sample) => {
-  const [asked, sent] = [between(before.asked, after.asked), between(before.sent, after.sent)];
+  const [asked, sent] = [subtract(after.asked, before.asked), subtract(after.sent, before.sent)];
   const perThousand = (units: number): number => (1_000 * units) / calls(asked);
   return {
-    units: perThousand(unitsIn(only(sent, false))),
-    heads: perThousand(unitsIn(only(sent, true))),
-    share: unitsIn(only(sent, false)) / unitsIn(asked),
+    units: perThousand(unitsIn(withoutHeads(sent))),
+    heads: perThousand(unitsIn(sent) - unitsIn(withoutHeads(sent))),
+    share: unitsIn(withoutHeads(sent)) / unitsIn(asked),
     sent,
   };
 };
@@ -106,10 +99,8 @@ const startNode = async (t: Lifespan, wallets: number) => {
 };
 
 /** Measures replicas behind nginx. */
-const measure = async (replicas: number, { wallets, measuredMs }: Shape) => {
-  const ends: (() => unknown)[] = [];
-  const t: Lifespan = { after: (end) => ends.unshift(end) };
-  try {
+const measure = (replicas: number, { wallets, measuredMs }: Shape) =>
+  withLifespan(async (t) => {
     const redis = await startRedis(t);
     const node = await startNode(t, wallets);
     const start = () => startReplica(t, node.url, redis.url);
@@ -132,12 +123,7 @@ const measure = async (replicas: number, { wallets, measuredMs }: Shape) => {
       ...{ whole: describe(first, last), later: describe(middle, last), events, errors },
       learnedSeconds: secondsUntilLearned(samples),
     };
-  } finally {
-    for (const end of ends) {
-      await end();
-    }
-  }
-};
+  });
 
 type Row = Awaited<ReturnType<typeof measure>>;
 

@@ -2,12 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createWalletCalls, poolAddress, type WalletCall } from "../world/state/walletWorld.ts";
-import { type Child, startChild } from "./support/child.ts";
-import { alternate, type Measured, medianOf, type Server } from "./support/compareServers.ts";
-import { cpuResult } from "./support/cpuResult.ts";
+import { startChild } from "./support/child.ts";
+import { alternate, cpuResult, type Measured, medianOf, type Server } from "./support/compareServers.ts";
+import { startConfigured } from "./support/forebay.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 import type { NodesUrls, WalletNodesOptions } from "./support/walletNode.ts";
-import type { WalletServiceOptions } from "./support/walletService.ts";
 
 const CLAIM =
   "a plain read of known state costs at most 1.2 times the CPU of a hit in memory: at least 0.83; of proven state at most 1.03 times that of known state";
@@ -29,12 +28,6 @@ interface Subject {
   readonly label: "proven" | "stated";
 }
 
-const startProcess = async (options: WalletServiceOptions): Promise<Child & { readonly port: number }> => {
-  const child = startChild("walletService.ts");
-  child.send(options);
-  return { ...child, port: (await child.message()) as number };
-};
-
 /** Repeats reads of all wallets until the read is a hit of this kind. */
 const warm = ({ server: { port, path }, hit, label }: Subject): Promise<void> =>
   until(async () => {
@@ -50,26 +43,21 @@ const warm = ({ server: { port, path }, hit, label }: Subject): Promise<void> =>
   }, `the balance is a hit: ${hit}, ${label}`);
 
 /** Two chains of one process, whose values are proven or not, and a process that follows no state. */
-const startSubjects = async (urls: NodesUrls, children: Child[]) => {
-  const urlOf = (name: string): string => urls[name]?.url ?? "";
-  const ours = await startProcess({
-    blockMs: BLOCK_MS,
-    chains: [
-      { name: "known", nodeUrl: urlOf("known"), forks: "amsterdam", state: { prove: false } },
-      { name: "proven", nodeUrl: urlOf("proven"), forks: "amsterdam", state: {} },
-    ],
-  });
-  children.push(ours);
-  const yardstick = await startProcess({
-    blockMs: BLOCK_MS,
-    chains: [{ name: "memory", nodeUrl: urlOf("memory"), forks: "prague", state: { follow: false } }],
-  });
-  children.push(yardstick);
-  const serverOf = ({ port, pid, end }: typeof ours, path: string): Server => ({ port, path, pids: [pid], end });
+const startSubjects = async (urls: NodesUrls, servers: Server[]) => {
+  const start = async (names: readonly string[], forks: "amsterdam" | "prague", states: readonly object[]) => {
+    const chains = names.map((name, index) => ({
+      ...{ name, nodes: [{ url: urls[name]?.url }], forks, blockTimeMs: BLOCK_MS, state: states[index] },
+    }));
+    const server = await startConfigured({ chains, server: { port: 0, opsPort: 0 } });
+    servers.push(server);
+    return server;
+  };
+  const ours = await start(["known", "proven"], "amsterdam", [{ prove: false }, {}]);
+  const yardstick = await start(["memory"], "prague", [{ follow: false }]);
   return {
-    known: { server: serverOf(ours, "/known"), hit: "state", label: "stated" },
-    proven: { server: serverOf(ours, "/proven"), hit: "state", label: "proven" },
-    memory: { server: serverOf(yardstick, "/memory"), hit: "memory", label: "stated" },
+    known: { server: { ...ours, path: "/known" }, hit: "state", label: "stated" },
+    proven: { server: { ...ours, path: "/proven" }, hit: "state", label: "proven" },
+    memory: { server: { ...yardstick, path: "/memory" }, hit: "memory", label: "stated" },
   } as const satisfies Record<string, Subject>;
 };
 
@@ -83,7 +71,7 @@ const provenResult = (results: { readonly ours: readonly Measured[]; readonly ya
 /** Compares the CPU time of a read of known state with that from the memory cache. A read of proven state is compared with it. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const node = startChild("walletNode.ts");
-  const children: Child[] = [];
+  const servers: Server[] = [];
   try {
     const options: WalletNodesOptions = {
       ...{ blockMs: BLOCK_MS, wallets: WALLETS, pools: 1 },
@@ -94,7 +82,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       ],
     };
     node.send(options);
-    const { known, proven, memory } = await startSubjects((await node.message()) as NodesUrls, children);
+    const { known, proven, memory } = await startSubjects((await node.message()) as NodesUrls, servers);
     await Promise.all([known, proven].map(warm));
     // No further block ends the response in memory.
     node.send("stop");
@@ -115,7 +103,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     const proofs = await alternate(proven.server, known.server, load, rounds);
     return { claim: CLAIM, ...cpuResult(hits), ...provenResult(proofs) };
   } finally {
-    await Promise.all(children.map((child) => child.end()));
+    await Promise.all(servers.map((server) => server.end()));
     await node.end();
   }
 };

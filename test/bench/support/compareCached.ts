@@ -4,8 +4,8 @@ import { createFakeChain, type FakeChain } from "../../support/fakes/fakeChain.t
 import { createFakeNode, type FakeNodeOptions } from "../../support/fakes/fakeNode.ts";
 import type { CachedServerOptions } from "./cachedServer.ts";
 import { type Child, startChild } from "./child.ts";
-import { alternate, medianOf, type Server, spread } from "./compareServers.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
+import { alternate, cpuResult, medianOf, type Server } from "./compareServers.ts";
+import { type BenchOptions, type BenchResult, round } from "./result.ts";
 
 export interface CachedShape {
   readonly claim: string;
@@ -75,20 +75,15 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
       shape.batch === undefined
         ? undefined
         : await alternate(ours.server, ours.server, { ...load, body: call }, short ? 2 : 3);
-    const mine = medianOf(results.ours, "cpuMicroseconds");
-    const theirs = medianOf(results.yardstick, "cpuMicroseconds");
+    const compared = cpuResult(results);
     return {
       claim: shape.claim,
-      ratio: round(theirs / mine),
-      ours: round(mine),
-      yardstick: round(theirs),
-      unit: "microseconds of CPU per request",
-      ...(single && { itemShare: round(mine / (shape.batch ?? 1) / medianOf(single.ours, "cpuMicroseconds")) }),
+      ...compared,
+      ...(single && {
+        itemShare: round(compared.ours / (shape.batch ?? 1) / medianOf(single.ours, "cpuMicroseconds")),
+      }),
       bytes: Buffer.byteLength(result),
-      unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
       loopP99Ms: round(loopP99Ms),
-      oursRequestsPerSecond: round(medianOf(results.ours, "requestsPerSecond"), 0),
-      yardstickRequestsPerSecond: round(medianOf(results.yardstick, "requestsPerSecond"), 0),
       oursMedianMs: round(medianOf(results.ours, "medianMs")),
       yardstickMedianMs: round(medianOf(results.yardstick, "medianMs")),
     };

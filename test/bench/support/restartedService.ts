@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../../support/clients/until.ts";
+import { untilReady } from "../../support/servers/command.ts";
 import { type ConfiguredServer, startConfigured } from "./forebay.ts";
 import { startWalletClients, type WalletClients } from "./walletClients.ts";
 import {
@@ -66,13 +67,7 @@ const configOf = ({ urls, blockMs }: RestartOptions, nodes: readonly string[], {
 /** Starts a process, and waits until it is ready. */
 const startReady = async (config: object): Promise<ConfiguredServer> => {
   const server = await startConfigured(config);
-  // Five processes start at once, and a busy one may close a connection.
-  const isReady = () =>
-    fetch(`${server.opsUrl}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  await until(isReady, "the service is ready");
+  await untilReady(server);
   return server;
 };
 

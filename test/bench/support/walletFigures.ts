@@ -34,7 +34,7 @@ const unitsOf = createUnitsOf();
 
 const sum = (counts: Counts, weightOf: (method: string) => number): number =>
   Object.entries(counts).reduce((total, [method, count]) => total + count * weightOf(method), 0);
-const subtract = (after: Counts, before: Counts): Counts =>
+export const subtract = (after: Counts, before: Counts): Counts =>
   Object.fromEntries(Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)]));
 
 /** Returns the counts in percent of a total. Those below a tenth of a thousandth are left out. */
@@ -44,6 +44,12 @@ const percentOf = (counts: Counts, total: number): Counts =>
       .map(([name, count]) => [name, round((100 * count) / total, 2)] as const)
       .filter(([, percent]) => percent > 0),
   );
+
+/** The calls that follow heads and check the chain of a node. Each process follows them itself. */
+const HEADS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
+
+export const withoutHeads = (counts: Counts): Counts =>
+  Object.fromEntries(Object.entries(counts).filter(([method]) => !HEADS.has(method)));
 
 /** Returns the provider units of calls by method. */
 export const unitsIn = (sent: Counts): number => sum(sent, unitsOf);

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createUnitsOf } from "../../../src/access/providerUnits.ts";
 import { startChild } from "./child.ts";
 import { startConfigured } from "./forebay.ts";
 import { round } from "./result.ts";
 import { startWalletClients, type WalletLoad } from "./walletClients.ts";
-import { type Counts, readStateCounts } from "./walletFigures.ts";
+import { type Counts, readStateCounts, subtract, unitsIn, withoutHeads } from "./walletFigures.ts";
 import type { NodeCounts, NodesUrls, WalletNodeChange, WalletNodesOptions } from "./walletNode.ts";
 
 export interface WalletTiersOptions extends Omit<WalletLoad, "url"> {
@@ -42,18 +41,6 @@ const RETURN_MS = 5_000;
 const POLL_MS = 50;
 /** A second tier that is not used by then is not used at all. */
 const MAX_UNUSED_MS = 10_000;
-/** The calls that follow heads and check the chain of a node. */
-const HEADS: ReadonlySet<string> = new Set(["eth_chainId", "eth_getBlockByNumber", "eth_getBlockByHash"]);
-
-const unitsOf = createUnitsOf();
-
-const unitsIn = (counts: Counts): number =>
-  Object.entries(counts).reduce((total, [method, count]) => total + count * unitsOf(method), 0);
-const withoutHeads = (counts: Counts): Counts =>
-  Object.fromEntries(Object.entries(counts).filter(([method]) => !HEADS.has(method)));
-const between = (before: Counts, after: Counts): Counts =>
-  Object.fromEntries(Object.entries(after).map(([method, count]) => [method, count - (before[method] ?? 0)]));
-
 interface Sample {
   readonly asked: number;
   /** Calls to the provider by method. */
@@ -63,8 +50,8 @@ interface Sample {
 }
 
 const describeUnits = (before: Sample, after: Sample): TierUnits => {
-  const sent = between(before.sent, after.sent);
-  const spent = between(before.spent, after.spent);
+  const sent = subtract(after.sent, before.sent);
+  const spent = subtract(after.spent, before.spent);
   const units = unitsIn(withoutHeads(sent));
   const opinions = Math.min(units, (spent.sample ?? 0) + (spent.check ?? 0));
   const perThousand = (part: number): number => round((part * 1_000) / (after.asked - before.asked), 1);
@@ -115,7 +102,7 @@ export const measureWalletTiers = async (options: WalletTiersOptions): Promise<W
     await ask({ isStopped: true, name: OWN });
     const stopMs = performance.now();
     const stopped = await countProvider();
-    const isUsed = async () => unitsIn(withoutHeads(between(stopped, await countProvider()))) > 0;
+    const isUsed = async () => unitsIn(withoutHeads(subtract(await countProvider(), stopped))) > 0;
     while (!(await isUsed()) && performance.now() - stopMs < MAX_UNUSED_MS) {
       await sleep(POLL_MS);
     }

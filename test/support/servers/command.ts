@@ -60,8 +60,15 @@ export const startProcess = async (options: ProcessOptions): Promise<RunningProc
   return { url: listening, opsUrl: ops, pid: child.pid ?? 0, ended, signal: (name) => void child.kill(name) };
 };
 
-export const untilReady = ({ opsUrl }: Pick<RunningProcess, "opsUrl">): Promise<void> =>
-  until(async () => (await fetch(`${opsUrl}/readyz`)).status === 200, "forebay is ready");
+/** A busy process may close a connection. */
+export const untilReady = ({ opsUrl }: Pick<RunningProcess, "opsUrl">): Promise<void> => {
+  const isReady = (): Promise<boolean> =>
+    fetch(`${opsUrl}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  return until(isReady, "forebay is ready");
+};
 
 /** Forebay as its command starts it. */
 export interface RunningCommand extends RunningProcess {
