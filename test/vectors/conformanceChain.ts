@@ -1,13 +1,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { RLP } from "@ethereumjs/rlp";
+import type { HeaderFields } from "../../src/core/heads.ts";
 import { type GenesisConfig, genesisForks } from "../../src/ethereum/chainForks.ts";
-import { type Address, formatData, type Hash, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { stripZeros } from "../../src/ethereum/rlp.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import type { BaseBlock } from "../../src/simulation/simulatedHeader.ts";
+import { type BaseBlock, parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import type { PlainState } from "../support/builders/stateRoot.ts";
+import { readVectorChain } from "./vectorChain.ts";
+import { vectorFolder } from "./vectorFolder.ts";
 
 /** The chain of the execution-apis vectors: its blocks, and the state at its head. */
 export interface ConformanceChain {
@@ -17,50 +19,18 @@ export interface ConformanceChain {
   block(number: bigint): BaseBlock | undefined;
 }
 
-export const readConformanceChain = (folder: string): ConformanceChain => {
+export const readConformanceChain = (): ConformanceChain => {
+  const folder = join(vectorFolder, "execution-apis");
   const { config }: { config: GenesisConfig } = JSON.parse(readFileSync(join(folder, "genesis.json"), "utf8"));
-  const blocks = new Map(readHeaders(join(folder, "chain.rlp")).map((block) => [block.number, block]));
+  const blocks = readVectorChain();
   return {
     forks: genesisForks(config),
-    head: BigInt(blocks.size),
+    head: BigInt(blocks.length - 1),
     state: readState(join(folder, "headstate.json")),
-    block: (number) => blocks.get(number),
-  };
-};
-
-const readHeaders = (file: string): BaseBlock[] => {
-  const headers: BaseBlock[] = [];
-  let rest: Uint8Array = readFileSync(file);
-  while (rest.length > 0) {
-    const { data, remainder } = RLP.decode(rest, true);
-    const [header] = data as Uint8Array[][];
-    if (header === undefined) {
-      throw new Error("a block without a header");
-    }
-    headers.push(parseHeader(header));
-    rest = remainder;
-  }
-  return headers;
-};
-
-const parseHeader = (fields: readonly Uint8Array[]): BaseBlock => {
-  const bytes = (at: number) => fields[at] ?? new Uint8Array(0);
-  const number = (at: number) => BigInt(`0x0${bytes(at).toHex()}`);
-  const optional = (at: number) => (fields[at] === undefined ? undefined : number(at));
-  return {
-    hash: formatData(keccak256(RLP.encode([...fields]))),
-    miner: formatData(bytes(2)),
-    difficulty: number(7),
-    number: number(8),
-    gasLimit: number(9),
-    gasUsed: number(10),
-    timestamp: number(11),
-    extraData: formatData(bytes(12)),
-    mixHash: formatData(bytes(13)),
-    baseFeePerGas: optional(15),
-    blobGasUsed: optional(17) ?? 0n,
-    excessBlobGas: optional(18) ?? 0n,
-    parentBeaconBlockRoot: fields[19] === undefined ? ZERO_HASH : formatData(bytes(19)),
+    block: (number) => {
+      const fields = blocks[Number(number)]?.fields;
+      return fields && parseBaseBlock(fields as HeaderFields);
+    },
   };
 };
 

@@ -5,12 +5,11 @@ import type { View } from "../../src/core/view.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
-import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { Pending } from "../../src/pending/pending.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
-import type { readRecordedBuilder } from "./realBlocks.ts";
+import { jobsOf, messagesOf, type readRecordedBuilder } from "./realBlocks.ts";
 import { createRunnerExecutor } from "./runnerExecutor.ts";
 import { createWitnessNode, type WitnessBlock } from "./witnessNode.ts";
 
@@ -25,13 +24,6 @@ const SAMPLE_MS = 20;
 export const positionOf = (number: bigint | number, index: number): number =>
   (Number(number) - FIRST_BLOCK) * MESSAGES_OF_BLOCK + index + 1;
 const positionOfSealed = (number: bigint): number => positionOf(number, MESSAGES_OF_BLOCK - 1);
-
-const messagesOf = ({ frames }: Pick<Recording, "frames">): readonly FeedMessage[] =>
-  frames.map((frame) => {
-    const parsed = parseFlashblock(frame);
-    assert.ok("message" in parsed);
-    return parsed.message;
-  });
 
 export interface Frame {
   readonly atMs: number;
@@ -208,21 +200,9 @@ export const executeRecording = async (
   });
   executor.rebase({ number: BigInt(parent.number), hash: parent.hash }, undefined);
   const layers: StateChanges[] = [];
-  let environment: FeedMessage["environment"];
-  for (const [position, message] of messagesOf(recording).entries()) {
-    environment = message.environment ?? environment;
-    assert.ok(environment);
-    const { gasUsed, logsBloom, receiptsRoot } = message.commitments;
-    const { changes, unverified } = await executor.execute({
-      id: position + 1,
-      before: position === 0 ? undefined : position,
-      environment,
-      index: message.index,
-      transactions: message.transactions,
-      accessList: message.accessList,
-      expected: { gasUsed, logsBloom, receiptsRoot },
-    });
-    assert.ok(changes, `${environment.number}-${message.index}: ${unverified}`);
+  for (const job of jobsOf(messagesOf(recording), 1)) {
+    const { changes, unverified } = await executor.execute(job);
+    assert.ok(changes, `${job.environment.number}-${job.index}: ${unverified}`);
     layers.push(changes);
   }
   return layers;

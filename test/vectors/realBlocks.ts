@@ -1,28 +1,19 @@
-import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import assert from "node:assert/strict";
 import { RLP } from "@ethereumjs/rlp";
 import { createOpForks, opForks } from "../../src/ethereum/chainForks.ts";
-import { type Data, formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { readJsonLines, readVector, vectorFolder } from "./vectorFolder.ts";
+import type { FeedMessage } from "../../src/feed/feedMessage.ts";
+import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
+import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import { headerFields } from "./vectorChain.ts";
+import { readJsonLines, readVector } from "./vectorFolder.ts";
 import { createWitnessState, type WitnessState } from "./witness.ts";
 import type { WitnessBlock } from "./witnessNode.ts";
+import { xzText } from "./xzText.ts";
 
 /** Real blocks with their execution witnesses (real-blocks/README.txt). */
-
-const MAX_BYTES = 256 * 1024 * 1024;
-
-/** Needs the `xz` command. */
-const readXz = (path: string): string => {
-  const file = join(vectorFolder, "real-blocks", path);
-  if (!existsSync(file)) {
-    throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
-  }
-  return execFileSync("xz", ["-dc", file], { maxBuffer: MAX_BYTES, encoding: "utf8" });
-};
-
 export interface RealBlocks {
   readonly forks: ChainForks;
   /** The parent of the first executed block. */
@@ -37,23 +28,9 @@ export interface RealBlocks {
 
 type Header = Readonly<Record<string, Data>>;
 
-const FIELDS = [
-  "parentHash sha3Uncles miner stateRoot transactionsRoot receiptsRoot logsBloom difficulty number gasLimit gasUsed",
-  "timestamp extraData mixHash nonce baseFeePerGas withdrawalsRoot blobGasUsed excessBlobGas parentBeaconBlockRoot",
-  "requestsHash",
-].flatMap((line) => line.split(" "));
-const QUANTITIES = new Set(
-  "difficulty number gasLimit gasUsed timestamp baseFeePerGas blobGasUsed excessBlobGas".split(" "),
-);
-
 const decodeHeader = (rlp: Data): WitnessBlock => {
-  const values = RLP.decode(parseData(rlp)) as Uint8Array[];
-  const fields = values.map((value, at): [string, Data] => {
-    const name = FIELDS[at] ?? "";
-    const data = formatData(value);
-    return [name, QUANTITIES.has(name) ? formatQuantity(data === "0x" ? 0n : BigInt(data)) : data];
-  });
-  return { ...Object.fromEntries(fields), hash: keccak256Hex(parseData(rlp)) } as WitnessBlock & Header;
+  const bytes = parseData(rlp);
+  return { ...headerFields(RLP.decode(bytes) as Uint8Array[]), hash: keccak256Hex(bytes) } as WitnessBlock & Header;
 };
 
 interface BlockFile {
@@ -71,7 +48,7 @@ const prefixed = (hex: string): Data => (hex.startsWith("0x") ? (hex as Data) : 
 
 /** Base Sepolia 37312300, cut into 11 messages. */
 export const readBaseSepolia = (): RealBlocks & { readonly expectedStateRoot: Hash } => {
-  const file: BlockFile = JSON.parse(readXz("base-sepolia-37312300.witness.json.xz"));
+  const file: BlockFile = JSON.parse(xzText("real-blocks/base-sepolia-37312300.witness.json.xz"));
   const forks = opForks(84_532n);
   if (forks === undefined) {
     throw new Error("the forks of Base Sepolia are not known");
@@ -124,7 +101,7 @@ export const readRecordedBuilder = (): RealBlocks & {
   readonly arrivals: readonly Arrival[];
   readonly receipts: ReadonlyMap<Hash, SealedLine["receipts"]>;
 } => {
-  const lines: SealedLine[] = readXz(`${RECORDING}.sealed.jsonl.xz`)
+  const lines: SealedLine[] = xzText(`real-blocks/${RECORDING}.sealed.jsonl.xz`)
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
@@ -160,4 +137,31 @@ export const readRecordedBuilder = (): RealBlocks & {
     arrivals: readJsonLines(`real-blocks/${RECORDING}.arrivals.jsonl`) as Arrival[],
     receipts: new Map(lines.map(({ block, receipts }) => [block.hash, receipts])),
   };
+};
+
+export const messagesOf = ({ frames }: Pick<RealBlocks, "frames">): readonly FeedMessage[] =>
+  frames.map((frame) => {
+    const parsed = parseFlashblock(frame);
+    assert.ok("message" in parsed);
+    return parsed.message;
+  });
+
+/** `firstId`: jobs of one executor have ascending ids. */
+export const jobsOf = (messages: readonly FeedMessage[], firstId = 10): readonly FlashblockJob[] => {
+  let environment: FlashblockJob["environment"] | undefined;
+  return messages.map((message, at): FlashblockJob => {
+    const { index, transactions, commitments, accessList } = message;
+    environment = message.environment ?? environment;
+    assert.ok(environment);
+    const { gasUsed, logsBloom, receiptsRoot } = commitments;
+    return {
+      id: firstId + at,
+      before: at === 0 ? undefined : firstId + at - 1,
+      environment,
+      index,
+      transactions,
+      accessList,
+      expected: { gasUsed, logsBloom, receiptsRoot },
+    };
+  });
 };

@@ -7,44 +7,15 @@ import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
-import type { FeedMessage } from "../../src/feed/feedMessage.ts";
-import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import type { Execution, FlashblockJob } from "../../src/pending/flashblockJob.ts";
 import { createMessageRunner, createMessageWorkers } from "../support/builders/messageRunner.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
-import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
+import { jobsOf, messagesOf, type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
 
 const MAX_BYTES = 64 * 1024 * 1024;
-
-const messagesOf = ({ frames }: RealBlocks): readonly FeedMessage[] =>
-  frames.map((frame) => {
-    const parsed = parseFlashblock(frame);
-    assert.ok("message" in parsed);
-    return parsed.message;
-  });
-
-/** `firstId`: jobs of one executor have ascending ids. */
-const jobsOf = (messages: readonly FeedMessage[], firstId = 10): readonly FlashblockJob[] => {
-  let environment: FlashblockJob["environment"] | undefined;
-  return messages.map((message, at): FlashblockJob => {
-    const { index, transactions, commitments, accessList } = message;
-    environment = message.environment ?? environment;
-    assert.ok(environment);
-    const { gasUsed, logsBloom, receiptsRoot } = commitments;
-    return {
-      id: firstId + at,
-      before: at === 0 ? undefined : firstId + at - 1,
-      environment,
-      index,
-      transactions,
-      accessList,
-      expected: { gasUsed, logsBloom, receiptsRoot },
-    };
-  });
-};
 
 test("a recorded builder: every message verifies, each block's writes give its state root", async () => {
   const real = readRecordedBuilder();

@@ -32,6 +32,9 @@ interface Rig {
 /** Scenarios that run at the same time. More of them would be late on two cores. */
 const WIDTH = 3;
 const SHORT = [
+  "no fault",
+  "the feed is frozen",
+  "the node is down for 1.2 s",
   "431-0 wrong receipts root, hashes zero",
   "431-3 wrong receipts root, hashes zero",
   "431-2 one transaction less",
@@ -43,7 +46,7 @@ const SHORT = [
   "a late message of the block below",
 ];
 
-/** Returns the scenarios of the short form: three rounds. */
+/** Returns the scenarios of the short form: four rounds. */
 export const shortScenarios = (scenarios: readonly Scenario[]): readonly Scenario[] =>
   scenarios.filter(({ name }) => SHORT.includes(name));
 

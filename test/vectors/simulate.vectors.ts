@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { globSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
@@ -11,41 +9,16 @@ import { runSimulation, type SimulationInput } from "../../src/simulation/runSim
 import { readerOf } from "../support/builders/stateRoot.ts";
 import { readConformanceChain } from "./conformanceChain.ts";
 import { maskSimulation } from "./maskSimulation.ts";
-import { vectorFolder } from "./vectorFolder.ts";
-
-const FOLDER = join(vectorFolder, "execution-apis");
-const MAX_EXCEPTIONS = 5;
-
-interface Exchange {
-  readonly request: { readonly method: string; readonly params: readonly unknown[] };
-  readonly response: {
-    readonly result?: unknown;
-    readonly error?: { readonly code: number; readonly message: string };
-  };
-}
-
-/** Reads request and response from an .io file of execution-apis. */
-const readExchange = (file: string): Exchange => {
-  const lines = readFileSync(file, "utf8").split("\n");
-  const json = (mark: string) => JSON.parse(lines.find((line) => line.startsWith(mark))?.slice(mark.length) ?? "null");
-  return { request: json(">> "), response: json("<< ") };
-};
-
-/** Differences that are correct, each by a rule. */
-const EXCEPTIONS: readonly { readonly reason: string; holds(exchange: Exchange): boolean }[] = [];
+import { type Request, readVectors } from "./vectorFolder.ts";
 
 type Block = Record<string, unknown>;
 
-const chain = readConformanceChain(FOLDER);
+const chain = readConformanceChain();
 const engine = await createEngines();
 const reader = readerOf(chain.state, (number) => chain.block(number)?.hash ?? ZERO_HASH);
 
-const answer = async (
-  exchange: Exchange,
-  options: Partial<SimulationInput>,
-  by = engine,
-): Promise<Exchange["response"]> => {
-  const [, block] = exchange.request.params;
+const answer = async ({ params = [] }: Request, options: Partial<SimulationInput>, by = engine): Promise<Response> => {
+  const [, block] = params;
   const number = block === undefined || block === "latest" ? chain.head : BigInt(String(block));
   const parent = chain.block(number);
   // The error of the node for an unknown block.
@@ -53,7 +26,7 @@ const answer = async (
     return { error: { code: -32000, message: "header not found" } };
   }
   const input: SimulationInput = {
-    paramsText: new TextEncoder().encode(JSON.stringify(exchange.request.params)),
+    paramsText: new TextEncoder().encode(JSON.stringify(params)),
     parent,
     forks: chain.forks,
     profile: "geth",
@@ -77,82 +50,56 @@ const answer = async (
   }
 };
 
-const files = globSync(join(FOLDER, "tests/eth_simulateV1/*.io")).sort();
+type Response = {
+  readonly result?: unknown;
+  readonly error?: { readonly code: number; readonly message: string };
+};
+
+const vectors = readVectors()
+  .filter(({ method }) => method === "eth_simulateV1")
+  .flatMap(({ name, exchanges }) => exchanges.map(({ request, response }) => ({ name, request, response })));
 
 test("eth_simulateV1 vectors, profile geth: equal as JSON", async () => {
   const differing: string[] = [];
-  let excepted = 0;
-  for (const file of files) {
-    const exchange = readExchange(file);
-    const [got, want] = [maskSimulation(await answer(exchange, {})), maskSimulation(exchange.response)];
-    if (isDeepStrictEqual(got, want)) {
-      continue;
+  for (const { name, request, response } of vectors) {
+    const [got, want] = [maskSimulation(await answer(request, {})), maskSimulation(response)];
+    if (!isDeepStrictEqual(got, want)) {
+      differing.push(name);
+      process.stdout.write(`differs: ${name}: ${difference(got, want)}\n`);
     }
-    const exception = EXCEPTIONS.find((rule) => rule.holds(exchange));
-    if (exception !== undefined) {
-      excepted++;
-      process.stdout.write(`excepted: ${basename(file)} (${exception.reason})\n`);
-      continue;
-    }
-    differing.push(basename(file));
-    process.stdout.write(`differs: ${basename(file)}: ${difference(got, want)}\n`);
   }
-  process.stdout.write(`eth_simulateV1: ${files.length} vectors, ${differing.length} differ, ${excepted} excepted\n`);
+  process.stdout.write(`eth_simulateV1: ${vectors.length} vectors, ${differing.length} differ\n`);
   assert.deepEqual(differing, []);
-  assert.ok(excepted <= MAX_EXCEPTIONS);
 });
 
 test("the reference engine answers the same vectors, except those that it leaves to a node", async () => {
   const reference = await createEngines("reference");
   const differing: string[] = [];
   const forwarded: string[] = [];
-  for (const file of files) {
-    const exchange = readExchange(file);
+  for (const { name, request, response } of vectors) {
     try {
-      const got = maskSimulation(await answer(exchange, {}, reference));
-      if (!isDeepStrictEqual(got, maskSimulation(exchange.response))) {
-        differing.push(basename(file));
+      const got = maskSimulation(await answer(request, {}, reference));
+      if (!isDeepStrictEqual(got, maskSimulation(response))) {
+        differing.push(name);
       }
     } catch (error) {
-      assert.ok(error instanceof NotExecutableError, `${basename(file)}: ${error}`);
+      assert.ok(error instanceof NotExecutableError, `${name}: ${error}`);
       forwarded.push(error.message);
     }
   }
   const reasons = new Set(forwarded);
   process.stdout.write(
-    `reference: ${files.length} vectors, ${forwarded.length} forwarded: ${[...reasons].join(", ")}\n`,
+    `reference: ${vectors.length} vectors, ${forwarded.length} forwarded: ${[...reasons].join(", ")}\n`,
   );
   assert.deepEqual(differing, []);
 });
 
 /** The fields of a simulated block (docs/methods.md, eth_simulateV1). */
 const FIELDS = [
-  ...[
-    "number",
-    "hash",
-    "parentHash",
-    "nonce",
-    "sha3Uncles",
-    "logsBloom",
-    "transactionsRoot",
-    "stateRoot",
-    "receiptsRoot",
-  ],
-  ...[
-    "miner",
-    "difficulty",
-    "mixHash",
-    "extraData",
-    "size",
-    "gasLimit",
-    "gasUsed",
-    "timestamp",
-    "transactions",
-    "uncles",
-  ],
-  ...["withdrawals", "withdrawalsRoot", "baseFeePerGas", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot"],
-  ...["requestsHash", "calls"],
-];
+  "number hash parentHash nonce sha3Uncles logsBloom transactionsRoot stateRoot receiptsRoot miner difficulty mixHash",
+  "extraData size gasLimit gasUsed timestamp transactions uncles withdrawals withdrawalsRoot baseFeePerGas blobGasUsed",
+  "excessBlobGas parentBeaconBlockRoot requestsHash calls",
+].flatMap((line) => line.split(" "));
 const ZERO_ROOTS = ["stateRoot", "withdrawalsRoot", "mixHash"];
 
 /** One time step for both profiles, because contracts can read the time. */
@@ -167,22 +114,21 @@ const onlyCalls = (blocks: readonly Block[], hasGaps: boolean): unknown =>
     JSON.parse(JSON.stringify(calls, (key, value) => (hasGaps && key === "returnData" ? undefined : value))),
   );
 
-const entriesOf = (exchange: Exchange): readonly unknown[] => {
-  const [payload] = exchange.request.params as [{ blockStateCalls: unknown[] }];
+const entriesOf = ({ params }: Request): readonly unknown[] => {
+  const [payload] = params as [{ blockStateCalls: unknown[] }];
   return payload.blockStateCalls;
 };
 
 test("the same requests in the contract's profile: all fields, zero roots, one result an entry, the same calls", async () => {
   const differing: string[] = [];
-  for (const file of files) {
-    const exchange = readExchange(file);
-    const contract = await answer(exchange, { profile: "contract", timeStep: TIME_STEP });
-    if (contract.error !== undefined || exchange.response.error !== undefined) {
-      assert.deepEqual(maskSimulation(contract), maskSimulation(exchange.response), basename(file));
+  for (const { name, request, response } of vectors) {
+    const contract = await answer(request, { profile: "contract", timeStep: TIME_STEP });
+    if (contract.error !== undefined || response.error !== undefined) {
+      assert.deepEqual(maskSimulation(contract), maskSimulation(response), name);
       continue;
     }
     const blocks = contract.result as Block[];
-    assert.equal(blocks.length, entriesOf(exchange).length, basename(file));
+    assert.equal(blocks.length, entriesOf(request).length, name);
     for (const block of blocks) {
       const isOld = !("parentBeaconBlockRoot" in block);
       // Before those forks there are no such fields (one vector is based on block 1).
@@ -190,20 +136,20 @@ test("the same requests in the contract's profile: all fields, zero roots, one r
         continue;
       }
       assert.deepEqual(
-        FIELDS.filter((name) => !(name in block)),
+        FIELDS.filter((field) => !(field in block)),
         [],
-        basename(file),
+        name,
       );
-      for (const name of ZERO_ROOTS) {
-        assert.equal(block[name], ZERO_HASH, `${basename(file)} ${name}`);
+      for (const root of ZERO_ROOTS) {
+        assert.equal(block[root], ZERO_HASH, `${name} ${root}`);
       }
     }
-    const geth = (await answer(exchange, {})).result as Block[];
+    const geth = (await answer(request, {})).result as Block[];
     const asked = geth.filter(({ number }) => blocks.some((block) => block.number === number));
     const hasGaps = geth.length > blocks.length;
     const [got, want] = [onlyCalls(hidden(blocks), hasGaps), onlyCalls(hidden(asked), hasGaps)];
     if (!isDeepStrictEqual(got, want)) {
-      differing.push(`${basename(file)}: ${difference(got, want)}`);
+      differing.push(`${name}: ${difference(got, want)}`);
     }
   }
   assert.deepEqual(differing, []);
@@ -220,9 +166,8 @@ const hidden = (blocks: readonly Block[]): Block[] => {
 
 test("the contract's shape of an error: the reason alone, the bytes in returnData", async () => {
   let reverts = 0;
-  for (const file of files) {
-    const exchange = readExchange(file);
-    const [asObject, asString] = [await answer(exchange, {}), await answer(exchange, { errorShape: "string" })];
+  for (const { request } of vectors) {
+    const [asObject, asString] = [await answer(request, {}), await answer(request, { errorShape: "string" })];
     if (asObject.error !== undefined) {
       assert.deepEqual(asString, asObject);
       continue;

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { type Address, formatData, formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import { readConformanceChain } from "./conformanceChain.ts";
 import { maskSimulation } from "./maskSimulation.ts";
 import { readVectorChain } from "./vectorChain.ts";
 import { type Request, readVectors, vectorFolder } from "./vectorFolder.ts";
@@ -15,22 +16,14 @@ const vectors = all.filter(({ method }) => method === "eth_simulateV1");
 const chain = readVectorChain();
 const folder = join(vectorFolder, "execution-apis");
 
-interface Account {
-  readonly balance: string;
-  readonly nonce: number;
-  readonly code?: string;
-  readonly storage?: Readonly<Record<string, string>>;
-}
+const { state } = readConformanceChain();
 
-const { accounts }: { readonly accounts: Readonly<Record<string, Account>> } = JSON.parse(
-  readFileSync(join(folder, "headstate.json"), "utf8"),
-);
-const state = new Map(Object.entries(accounts).map(([address, account]) => [address.toLowerCase(), account]));
-const word = (hex: string): string => `0x${hex.replace(/^0x/, "").padStart(64, "0")}`;
+const NOTHING = new Uint8Array(0);
+const word = (value: Uint8Array): string => `0x${value.toHex().padStart(64, "0")}`;
 
 /** The state at the head. The node has no state of older blocks. */
 const answerState = ({ method, params = [] }: Request, numberOf: (block: unknown) => number | undefined) => {
-  const account = state.get(String(params[0]).toLowerCase());
+  const account = state.get(String(params[0]).toLowerCase() as Address);
   const block = method === "eth_getStorageAt" ? params[2] : params[1];
   const known = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"].includes(method);
   if (!known || numberOf(block) === undefined) {
@@ -38,14 +31,14 @@ const answerState = ({ method, params = [] }: Request, numberOf: (block: unknown
   }
   switch (method) {
     case "eth_getBalance":
-      return { result: `0x${BigInt(account?.balance ?? 0).toString(16)}` };
+      return { result: formatQuantity(account?.balance ?? 0n) };
     case "eth_getTransactionCount":
-      return { result: `0x${(account?.nonce ?? 0).toString(16)}` };
+      return { result: formatQuantity(account?.nonce ?? 0n) };
     case "eth_getCode":
-      return { result: account?.code ?? "0x" };
+      return { result: formatData(account?.code ?? NOTHING) };
     default: {
-      const slots = Object.entries(account?.storage ?? {}).map(([slot, value]) => [word(slot), word(value)]);
-      return { result: Object.fromEntries(slots)[word(String(params[1]))] ?? word("0") };
+      const slot = `0x${String(params[1]).slice(2).padStart(64, "0")}` as Hash;
+      return { result: word(account?.storage.get(slot) ?? NOTHING) };
     }
   }
 };

@@ -41,7 +41,7 @@ const HEADER: readonly (readonly [string, (value: unknown) => string])[] = [
   ["requestsHash", data],
 ];
 
-const headerFields = (header: readonly Uint8Array[]): Record<string, string> =>
+export const headerFields = (header: readonly Uint8Array[]): Record<string, string> =>
   Object.fromEntries(
     header.map((value, index) => {
       const [name, format] = HEADER[index] ?? [`field${index}`, data];
