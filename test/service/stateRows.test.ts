@@ -170,6 +170,7 @@ test("a restart on another branch restores codes alone", async (t) => {
   const after = await start();
   assert.deepEqual(await balances(after), ["0x3", ...Array.from({ length: 7 }, () => "0x1")]);
   assert.ok(asked() - calls >= ACCOUNTS.length);
+  assert.equal(await metric(after.opsUrl, "forebay_state_drops_total"), 0, "codes are not dropped with values");
 });
 
 /** Returns the function that saves the known state of all services. */
