@@ -116,6 +116,10 @@ const createFeedExecutor = (
       metrics.pendingMismatches.inc({ chain, what: "unreadable" });
       log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
     },
+    onFailed: ({ number, index }, cause) => {
+      metrics.pendingMismatches.inc({ chain, what: "failed" });
+      log.warn({ chain, number, index, what: "failed", cause }, "the state of a flashblock is not verified");
+    },
   });
 };
 

@@ -54,7 +54,7 @@ export class ExecutedChain {
   moveTo(base: MessageBase, empty: CachedState): void {
     if (base.beginning !== this.#base?.beginning) {
       this.#versions.clear();
-      this.#sealedThrough = 0;
+      this.#sealedThrough = base.through ?? 0;
       this.#known = empty;
     } else if (base.through !== undefined && base.block.hash !== this.#base.block.hash) {
       this.#seal(base.through, empty);

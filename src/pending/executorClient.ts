@@ -19,12 +19,18 @@ export interface ExecutorOptions {
   /** Reads state at a sealed block from nodes. */
   readonly stateAt: (base: BlockId) => StateSource;
   /** Called when the state of a message could not be read. The read is repeated. */
-  readonly onRetry?: (message: { readonly number: bigint; readonly index: number }, cause: string) => void;
+  readonly onRetry?: OnMessage;
+  /** Called when a message had no result in time, or its thread ended. */
+  readonly onFailed?: OnMessage;
 }
+
+type OnMessage = (message: { readonly number: bigint; readonly index: number }, cause: string) => void;
 
 const MAX_SEARCH_MS = 60;
 /** Time limit of one message. */
 const MAX_EXECUTION_MS = 10_000;
+/** Messages of a sealed block end this long after it, because those of the next block wait for them. */
+const MAX_AFTER_SEALED_MS = 2_000;
 const READ_TIMEOUT_MS = 5_000;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 400;
@@ -32,8 +38,8 @@ const MAX_PAUSE_MS = 400;
 /** Executes messages in their thread, one after another. It reads missing state for the thread, until the message's time is over. */
 export class ExecutorClient implements Executor {
   readonly #options: ExecutorOptions;
-  /** Aborted when the base is replaced: nobody awaits the messages of before. */
-  #replaced = new AbortController();
+  /** Of the messages that have not ended, by job. Those of a base that is replaced are aborted: nobody awaits them. */
+  readonly #running = new Map<number, AbortController>();
   /** Of the next message in turn. */
   #base: MessageBase = { block: { number: 0n, hash: ZERO_HASH }, through: undefined, beginning: 0 };
   /** Messages and changes of base take turns in their order. */
@@ -44,15 +50,26 @@ export class ExecutorClient implements Executor {
     options.workers.start();
   }
 
-  execute(job: FlashblockJob): Promise<Execution> {
-    const { signal } = this.#replaced;
-    return this.#inTurn(() => this.#run(job, signal));
+  async execute(job: FlashblockJob): Promise<Execution> {
+    const ending = new AbortController();
+    this.#running.set(job.id, ending);
+    try {
+      return await this.#inTurn(() => this.#run(job, ending.signal));
+    } catch (error) {
+      if (!ending.signal.aborted) {
+        this.#options.onFailed?.({ number: job.environment.number, index: job.index }, textOf(error));
+      }
+      throw error;
+    } finally {
+      this.#running.delete(job.id);
+    }
   }
 
   rebase(block: BlockId, through: number | undefined): void {
     if (through === undefined) {
-      this.#replaced.abort(new Error("the base is another block now"));
-      this.#replaced = new AbortController();
+      this.#abort("the base is another block now");
+    } else if (this.#running.size > 0) {
+      setTimeout(() => this.#abort("its block is sealed", through), MAX_AFTER_SEALED_MS).unref();
     }
     void this.#inTurn(() => {
       const { beginning } = this.#base;
@@ -61,8 +78,16 @@ export class ExecutorClient implements Executor {
   }
 
   async close(): Promise<void> {
-    this.#replaced.abort(new Error("the executor is closed"));
+    this.#abort("the executor is closed");
     await this.#options.workers.close();
+  }
+
+  #abort(reason: string, through = Number.POSITIVE_INFINITY): void {
+    for (const [id, ending] of this.#running) {
+      if (id <= through) {
+        ending.abort(new Error(reason));
+      }
+    }
   }
 
   #inTurn<T>(act: () => Promise<T> | T): Promise<T> {
@@ -100,7 +125,7 @@ export class ExecutorClient implements Executor {
           if (signal.aborted || performance.now() > untilMs) {
             throw error;
           }
-          onRetry?.({ number, index }, error instanceof Error ? error.message : String(error));
+          onRetry?.({ number, index }, textOf(error));
           await wait(pauseMs, undefined, { signal });
         }
       }
@@ -108,3 +133,5 @@ export class ExecutorClient implements Executor {
     return { id: source.id, read };
   }
 }
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

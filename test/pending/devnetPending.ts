@@ -1,4 +1,4 @@
-import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
+import type { BlockId, HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
 import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { createFeed, type Feed } from "../../src/feed/feedClient.ts";
@@ -85,6 +85,8 @@ export interface DevnetPendingOptions extends Partial<Omit<PendingOptions, "fork
   readonly forks: ChainForks;
   readonly blockTimeMs?: number;
   readonly feedUrls?: readonly string[];
+  /** Awaited before each read of state. */
+  readonly beforeRead?: (base: BlockId) => Promise<void>;
 }
 
 /** Creates pending views on a devnet: its feed, its node, and a separate executor. */
@@ -111,8 +113,9 @@ export const createDevnetPending = async (
     nativeContracts: [],
     stateAt: (base) => {
       const source = nodeState(ask, base);
-      const read: typeof source.read = (...request) => {
+      const read: typeof source.read = async (...request) => {
         reads++;
+        await options.beforeRead?.(base);
         return source.read(...request);
       };
       return { ...source, read };

@@ -101,6 +101,14 @@ test("the chain above another block has no value and no version of the one befor
   assert.throws(() => chain.ancestors(1), /not executed in this thread/);
 });
 
+test("a thread that replaces another starts above the sealed block, whose messages it has not executed", () => {
+  const empty = new CachedState({ codes: new Map(), isNative: () => false });
+  const chain = new ExecutedChain(empty);
+  chain.moveTo({ block: block(2n), through: 3, beginning: 1 }, empty);
+  assert.deepEqual(chain.ancestors(3), []);
+  assert.throws(() => chain.ancestors(4), /not executed in this thread/);
+});
+
 test("an account whose code was evicted is fetched again", async () => {
   const codes = new Map<Hash, Uint8Array>();
   const hash: Hash = `0x${"c0".repeat(32)}`;

@@ -4,7 +4,8 @@ import type { PendingView, View } from "../../src/core/view.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { createDevnetPending } from "./devnetPending.ts";
+import { until } from "../support/clients/until.ts";
+import { createDevnetPending, type DevnetPendingOptions } from "./devnetPending.ts";
 
 const ISTHMUS: ChainForks = {
   chainId: 901n,
@@ -16,9 +17,9 @@ const RECIPIENT = "0x00000000000000000000000000000000000beef1";
 /** Creates a contract whose code is a single STOP. */
 const CREATION = "0x600160005360016000f3";
 
-const start = async (t: TestContext) => {
+const start = async (t: TestContext, options: Partial<DevnetPendingOptions> = {}) => {
   const devnet = await createDevnet({ manual: true, generation: "e" });
-  const rig = await createDevnetPending(devnet, { forks: ISTHMUS });
+  const rig = await createDevnetPending(devnet, { forks: ISTHMUS, ...options });
   t.after(async () => {
     await rig.pending.close();
     await devnet.close();
@@ -91,4 +92,25 @@ test("messages of a real sequencer are executed and verified, and become the bas
   const { values } = await rig.telemetry.metrics.pendingMismatches.get();
   assert.deepEqual(values, []);
   assert.deepEqual(rig.failures, []);
+});
+
+test("a message whose state is not read keeps the messages of the next block waiting for 2 s only", {
+  timeout: 30_000,
+}, async (t) => {
+  const read = Promise.withResolvers<void>();
+  const { devnet, rig, send, step, seal } = await start(t, {
+    beforeRead: ({ number }) => (number === 0n ? read.promise : Promise.resolve()),
+  });
+  await send({ to: RECIPIENT, value: 7n });
+  await devnet.step();
+  await until(() => rig.pending.view().pending?.mode === "unverified", "the message is late");
+  await seal();
+  const sealedMs = performance.now();
+  await send({ to: RECIPIENT, value: 1n });
+  const { number } = (await step()).newest ?? {};
+  assert.equal(number, 2n);
+  const tookMs = performance.now() - sealedMs;
+  t.diagnostic(`${Math.round(tookMs)} ms`);
+  assert.ok(tookMs < 4_000, `${tookMs} ms`);
+  read.resolve();
 });

@@ -6,6 +6,7 @@ import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { ExecutorClient, type ExecutorOptions } from "../../src/pending/executorClient.ts";
 import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import type { RunRequest } from "../../src/runs/evmWorkers.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 import { createMessageWorkers } from "../support/builders/messageRunner.ts";
 
@@ -136,4 +137,22 @@ test("a read for messages whose base was replaced is not repeated", async (t) =>
   forks = UNKNOWN;
   await executor.execute(createJob(2));
   assert.equal(reads, 1);
+});
+
+test("a message without a result is reported with its cause, and one whose base was replaced is not", async (t) => {
+  const failures: string[] = [];
+  const run = ({ signal }: RunRequest): Promise<never> =>
+    new Promise((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+      setTimeout(() => reject(new Error("execution aborted (timeout = 10s)")), 1);
+    });
+  const executor = createClient(t, {
+    workers: { run, start: () => {}, close: () => Promise.resolve() },
+    onFailed: ({ number, index }, cause) => failures.push(`${number}-${index}: ${cause}`),
+  });
+  await assert.rejects(executor.execute(createJob(1)));
+  const replaced = executor.execute(createJob(2));
+  executor.rebase(OTHER, undefined);
+  await assert.rejects(replaced, { message: "the base is another block now" });
+  assert.deepEqual(failures, ["1-0: execution aborted (timeout = 10s)"]);
 });
