@@ -133,7 +133,7 @@ const drawProof = ({ chain, random }: World): Read => {
   const slots = [first, (first + 1) % SLOTS].map((slot) => wordOf(BigInt(slot)));
   return {
     ...{ method: "eth_getProof", params: [address, slots], rest: [], compared: valuesOfProof },
-    expected: (hash) => valuesOfProof(chain.proofAt(hash, address, slots)),
+    expected: (hash) => valuesOfProof(chain.block(hash)?.proofOf(address, slots)),
   };
 };
 

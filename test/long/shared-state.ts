@@ -86,17 +86,17 @@ const drive = async (
       await mine(depth + Math.floor(random() * 2));
       counts.reorganisations++;
     } else if (chance < 0.25) {
-      const { view } = pick(random, replicas);
+      const { node } = pick(random, replicas);
       const depth = 1 + Math.floor(random() * 4);
       await mine(depth);
       await sleep(random() * BLOCK_MS);
-      view.stay();
+      node.head = chain.latest;
       chain.rewind(depth);
       for (let index = 0; index < depth + 2 && !signal.aborted; index++) {
         await mine(1);
         await sleep(random() * 2 * BLOCK_MS);
       }
-      view.follow();
+      node.head = undefined;
       counts.branches++;
     } else {
       await mine(1);

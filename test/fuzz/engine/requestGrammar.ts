@@ -1,7 +1,7 @@
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { EMITTER, TOPIC } from "../../world/chain/emitter.ts";
 import { SENDERS } from "../../world/chain/openBlock.ts";
-import { ancestorAt } from "../../world/chain/truthBlock.ts";
+import { ancestorAt } from "../../world/chain/sealedBlock.ts";
 import type { TruthChain } from "../../world/chain/truthChain.ts";
 import { mutateJson } from "./mutateJson.ts";
 import type { Choices } from "./random.ts";

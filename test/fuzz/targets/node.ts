@@ -5,7 +5,7 @@ import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { createService } from "../../support/servers/service.ts";
 import { answerCall } from "../../world/chain/nodeAnswers.ts";
 import { SENDERS } from "../../world/chain/openBlock.ts";
-import { ancestorAt } from "../../world/chain/truthBlock.ts";
+import { ancestorAt } from "../../world/chain/sealedBlock.ts";
 import { TruthChain } from "../../world/chain/truthChain.ts";
 import { startTruthNode } from "../../world/nodes/truthNode.ts";
 import { checkResponse } from "../engine/fuzzService.ts";

@@ -132,7 +132,7 @@ const otherProof =
   (told) => {
     const [address, slots] = told.params as [Address, readonly Hash[]];
     const { hash, address: other } = choose(told);
-    const proof = hash === undefined ? undefined : told.chain.proofAt(hash, other, slots);
+    const proof = told.chain.block(hash)?.proofOf(other, slots);
     const isOther = JSON.stringify(proof?.accountProof) !== JSON.stringify((told.result as Part).accountProof);
     return proof !== undefined && isOther ? { ...proof, address } : undefined;
   };
@@ -181,7 +181,7 @@ const PROOF_LIES: LieGroup = {
     }),
     "proof: slot dropped": inSlots((slots) => slots.pop() !== undefined),
     "proof: stale": otherProof((told) => ({
-      hash: told.chain.block(blockOf(told)?.parentHash)?.hash,
+      hash: blockOf(told)?.parent?.hash,
       address: told.params[0] as Address,
     })),
     "proof: another account's": otherProof((told) => ({ hash: blockOf(told)?.hash, address: NOBODY })),

@@ -4,7 +4,6 @@ import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
 import { StandInCalls } from "../../world/nodes/standInCalls.ts";
 import { StandInNode } from "../../world/nodes/standInNode.ts";
-import { BranchView, type ShownChain } from "../../world/state/branchView.ts";
 import { STAND_IN_ACCOUNTS } from "../../world/state/randomStateBlocks.ts";
 import type { StandInChain } from "../../world/state/standInChain.ts";
 
@@ -57,7 +56,7 @@ const LIES: readonly Lie[] = [
 
 export interface SharedReplica {
   readonly service: Service;
-  readonly view: BranchView;
+  readonly node: StandInNode;
 }
 
 export interface SharedReplicasOptions {
@@ -88,7 +87,7 @@ export const replicaConfig = (
 /** Starts a node that shows these blocks, and has the source of write sets. */
 export const startSourceNode = async (
   t: Lifespan,
-  chain: ShownChain,
+  chain: StandInChain,
   execution: StandInCalls,
   source: SharedReplicasOptions["source"],
 ): Promise<StandInNode> => {
@@ -103,13 +102,12 @@ export const startSharedReplicas = async (t: Lifespan, options: SharedReplicasOp
   const { chain, source, onSource } = options;
   const execution = await StandInCalls.create(chain);
   const start = async (isLiar: boolean): Promise<SharedReplica> => {
-    const view = new BranchView(chain);
-    const honest = await startSourceNode(t, view, execution, source);
+    const honest = await startSourceNode(t, chain, execution, source);
     const node = await startLyingNode(t, honest.url, [...(isLiar ? LIES : []), onSource]);
     const { chains, cache } = replicaConfig(options, node.url, isLiar ? "liar" : "honest");
     const service = await createService(chains, { cache });
     t.after(() => service.close());
-    return { service, view };
+    return { service, node: honest };
   };
   return { honest: [await start(false), await start(false)] as const, lying: await start(true), execution };
 };

@@ -19,10 +19,10 @@ const quantity = (value: bigint): string => `0x${value.toString(16)}`;
 const copyState = async (anvil: Anvil, { state }: TruthBlock): Promise<void> => {
   await anvil.call("anvil_setCoinbase", FEE_RECIPIENT);
   await anvil.call("anvil_setCode", EMITTER, EMITTER_CODE);
-  await anvil.call("anvil_setStorageAt", EMITTER, SLOT, state.slot);
+  await anvil.call("anvil_setStorageAt", EMITTER, SLOT, state.word);
   for (const address of [...SENDERS, FEE_RECIPIENT]) {
-    await anvil.call("anvil_setBalance", address, quantity(state.balances.get(address) ?? 0n));
-    await anvil.call("anvil_setNonce", address, quantity(state.nonces.get(address) ?? 0n));
+    await anvil.call("anvil_setBalance", address, quantity(state.balance(address)));
+    await anvil.call("anvil_setNonce", address, quantity(state.nonce(address)));
   }
 };
 

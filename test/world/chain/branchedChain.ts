@@ -1,4 +1,4 @@
-import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import type { FakeBlock, FakeChain } from "../../support/fakes/fakeChain.ts";
 import { CHAIN_ID } from "../state/standInChain.ts";
@@ -6,6 +6,7 @@ import { createTransaction } from "../state/standInTransactions.ts";
 import { EMITTER } from "./emitter.ts";
 import { answerCall } from "./nodeAnswers.ts";
 import { createTruthBlock, type TruthBlock } from "./truthBlock.ts";
+import { TruthState } from "./truthState.ts";
 
 /** A block with one transaction. Its hash, roots and bloom are right, so that it passes each check of a single block. */
 export interface BranchedBlock extends FakeBlock {
@@ -18,7 +19,7 @@ const FORGED = "bad0bad0";
 
 export const HOLDER: Address = "0x00000000000000000000000000000000000a11ce";
 const START_SECONDS = 1_700_000_000n;
-const DEPTHS: Readonly<Record<string, number>> = { safe: 4, finalized: 8 };
+const FINALITY = { safe: 4, finalized: 8 } as const;
 const METHODS = [
   ...["eth_getBlockByNumber", "eth_getBlockByHash", "eth_getBalance", "eth_getBlockReceipts", "eth_getLogs"],
   ...["eth_getTransactionReceipt", "eth_getTransactionByHash"],
@@ -31,7 +32,7 @@ const sealBlock = (parent: BranchedBlock | undefined, isForged: boolean, seconds
   const own = createTransaction({ sender: HOLDER, nonce: number, to: EMITTER, value: BigInt(word) });
   const transaction = parseTransaction(own.raw);
   const timestamp = START_SECONDS + number * seconds;
-  const state = { nonces: new Map(), balances: new Map([[HOLDER, BigInt(word)]]), slot: word };
+  const state = new TruthState(word, new Map([[HOLDER, BigInt(word)]]));
   const truth = createTruthBlock({
     ...{ parent: parent?.truth, timestamp, extraData: word, state },
     transactions: [{ transaction, sender: HOLDER, word, refund: 0n }],
@@ -116,14 +117,10 @@ export class BranchedChain implements FakeChain {
       holding: (hash: unknown) =>
         this.#blocks.filter(({ transaction }) => transaction === hash).map(({ truth }) => truth),
     };
-    const numbered = (param: unknown): unknown => {
-      const depth = DEPTHS[String(param)];
-      return depth === undefined ? param : formatQuantity(Math.max(0, this.#blocks.length - 1 - depth));
-    };
     return Object.fromEntries(
       METHODS.map((method) => [
         method,
-        (params) => answerCall({ chain, head: this.latest.truth }, method, params.map(numbered)),
+        (params) => answerCall({ chain, head: this.latest.truth, finality: FINALITY }, method, params),
       ]),
     );
   }

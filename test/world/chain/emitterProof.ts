@@ -1,39 +1,34 @@
-import { type Data, formatData, type Hash, parseData } from "../../../src/ethereum/hex.ts";
-import { keccak256, keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import { encodeBytes, encodeList, encodeNumber, stripZeros } from "../../../src/ethereum/rlp.ts";
+import { type Address, formatQuantity, type Hash, parseData } from "../../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
+import type { ProofResponse } from "../../support/builders/provenState.ts";
+import { SecureTrie } from "../state/secureTrie.ts";
+import { wordOf, ZERO_WORD } from "../state/stateKeys.ts";
 import { EMITTER, EMITTER_CODE } from "./emitter.ts";
 
-/** The tries of one state: that of the state has one account, the emitter, and that of its storage one slot. */
-export interface EmitterProof {
-  readonly stateRoot: Hash;
-  readonly storageHash: Hash;
-  readonly accountProof: readonly Data[];
-  /** Of each slot. */
-  readonly slotProof: readonly Data[];
-}
+const CODE_HASH: Hash = keccak256Hex(parseData(EMITTER_CODE));
 
-export const EMITTER_CODE_HASH: Hash = keccak256Hex(parseData(EMITTER_CODE));
-const EMITTER_KEY = keccak256(parseData(EMITTER));
-const SLOT_KEY = keccak256(new Uint8Array(32));
-const EMPTY_TRIE = Uint8Array.of(0x80);
-/** The prefix of a leaf's path of even length (Yellow Paper, appendix C). */
-const LEAF = 0x20;
+/** Returns the tries of one state: that of the state has one account, the emitter, and that of its storage slot 0 with this word. */
+const triesOf = (word: Hash): { readonly state: SecureTrie; readonly storage: SecureTrie } => {
+  const storage = new SecureTrie(word === ZERO_WORD ? [] : [[ZERO_WORD, encodeNumber(BigInt(word))]]);
+  const hashes = [storage.root, CODE_HASH].map((hash) => encodeBytes(parseData(hash)));
+  return { state: new SecureTrie([[EMITTER, encodeList([encodeNumber(0), encodeNumber(0), ...hashes])]]), storage };
+};
 
-/** A trie with one value: its root is a leaf. */
-const onlyLeaf = (key: Uint8Array, value: Uint8Array): Uint8Array =>
-  encodeList([encodeBytes(Uint8Array.of(LEAF, ...key)), encodeBytes(value)]);
+export const emitterRoot = (word: Hash): Hash => triesOf(word).state.root;
 
-/** Proves the emitter without balance and nonce, with this word in slot 0. */
-export const proveEmitter = (slot: Hash): EmitterProof => {
-  const word = stripZeros(parseData(slot));
-  const storage = word.length === 0 ? EMPTY_TRIE : onlyLeaf(SLOT_KEY, encodeBytes(word));
-  const root = keccak256(storage);
-  const fields = [encodeNumber(0), encodeNumber(0), encodeBytes(root), encodeBytes(parseData(EMITTER_CODE_HASH))];
-  const account = onlyLeaf(EMITTER_KEY, encodeList(fields));
+/** Answers eth_getProof. Undefined: another account, which is not in the state trie. */
+export const proofOfEmitter = (word: Hash, address: Address, slots: readonly string[]): ProofResponse | undefined => {
+  if (address !== EMITTER) {
+    return undefined;
+  }
+  const { state, storage } = triesOf(word);
   return {
-    stateRoot: keccak256Hex(account),
-    storageHash: formatData(root),
-    accountProof: [formatData(account)],
-    slotProof: word.length === 0 ? [] : [formatData(storage)],
+    ...{ address, accountProof: state.proofOf(address), balance: "0x0", codeHash: CODE_HASH, nonce: "0x0" },
+    storageHash: storage.root,
+    storageProof: slots.map((key) => {
+      const slot = wordOf(BigInt(key));
+      return { key, value: formatQuantity(slot === ZERO_WORD ? BigInt(word) : 0n), proof: storage.proofOf(slot) };
+    }),
   };
 };

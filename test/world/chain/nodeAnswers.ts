@@ -1,23 +1,43 @@
-import { type Address, type Data, formatData, formatQuantity } from "../../../src/ethereum/hex.ts";
+import { type Address, type Data, formatQuantity } from "../../../src/ethereum/hex.ts";
 import { FakeError } from "../../support/fakes/front.ts";
-import { EMITTER, EMITTER_CODE } from "./emitter.ts";
-import { EMITTER_CODE_HASH, proveEmitter } from "./emitterProof.ts";
-import { ancestorAt, BASE_FEE, GAS_LIMIT, isAncestor, type TruthBlock } from "./truthBlock.ts";
-import type { TruthChain } from "./truthChain.ts";
+import { wordOf, ZERO_WORD } from "../state/stateKeys.ts";
+import { ancestorAt, BASE_FEE, type BlockState, GAS_LIMIT, isAncestor, type SealedBlock } from "./sealedBlock.ts";
 
-const SAFE_DEPTH = 16;
-const FINALIZED_DEPTH = 40;
-const DEPTHS: Readonly<Record<string, number>> = {
-  latest: 0,
-  pending: 0,
-  safe: SAFE_DEPTH,
-  finalized: FINALIZED_DEPTH,
-};
+/** The depth of blocks below the head. */
+export interface Finality {
+  readonly safe: number;
+  readonly finalized: number;
+}
 
-/** The heads of one node, and the blocks of all its branches. */
+const FINALITY: Finality = { safe: 16, finalized: 40 };
+
+/** The blocks that a node knows, of all branches. */
+export interface NodeRecord {
+  readonly chainId: number;
+  block(hash: unknown): SealedBlock | undefined;
+  /** Returns the blocks that contain a transaction. */
+  holding(transaction: unknown): readonly SealedBlock[];
+}
+
+/** The parameters of eth_call that nodes know. */
+export interface CallObject {
+  readonly from?: Address;
+  readonly to?: Address;
+  readonly data?: Data;
+  readonly input?: Data;
+  readonly gas?: Data;
+  readonly value?: Data;
+}
+
+export type Overrides = Readonly<Record<Address, { readonly code?: Data; readonly balance?: Data }>>;
+
+/** What a node answers from: its head, and what it knows. */
 export interface NodeView {
-  readonly chain: Pick<TruthChain, "chainId" | "block" | "holding">;
-  readonly head: TruthBlock;
+  readonly chain: NodeRecord;
+  readonly head: SealedBlock;
+  readonly finality?: Finality;
+  /** Executes a call. Default: a contract returns its slot 0. */
+  readonly call?: (block: SealedBlock, call: CallObject, overrides: Overrides) => unknown;
 }
 
 type Params = readonly unknown[];
@@ -25,19 +45,17 @@ type Answer = (view: NodeView, params: Params) => unknown;
 
 const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
 
-const findBlock = ({ chain, head }: NodeView, parameter: unknown): TruthBlock | undefined => {
+const findBlock = ({ chain, head, finality = FINALITY }: NodeView, parameter: unknown): SealedBlock | undefined => {
   const id = typeof parameter === "object" && parameter !== null ? Reflect.get(parameter, "blockHash") : parameter;
   if (typeof id === "string" && id.length === 66) {
     return chain.block(id);
   }
-  const depth = DEPTHS[String(id ?? "latest")];
-  return ancestorAt(
-    head,
-    depth === undefined ? (id === "earliest" ? 0 : Number(id)) : Math.max(0, head.number - depth),
-  );
+  const depths: Readonly<Record<string, number>> = { latest: 0, pending: 0, earliest: head.number, ...finality };
+  const depth = depths[String(id ?? "latest")];
+  return ancestorAt(head, depth === undefined ? Number(id) : Math.max(0, head.number - depth));
 };
 
-const stateBlock = (view: NodeView, parameter: unknown): TruthBlock => {
+export const stateBlock = (view: NodeView, parameter: unknown): SealedBlock => {
   const block = findBlock(view, parameter);
   if (block === undefined) {
     throw new FakeError(-32_000, "header not found");
@@ -46,7 +64,7 @@ const stateBlock = (view: NodeView, parameter: unknown): TruthBlock => {
 };
 
 /** Returns the canonical block that contains a transaction. */
-const findTransaction = ({ chain, head }: NodeView, hash: unknown): readonly [TruthBlock, number] | undefined => {
+const findTransaction = ({ chain, head }: NodeView, hash: unknown): readonly [SealedBlock, number] | undefined => {
   const block = chain.holding(hash).find((each) => chain.block(each.hash) !== undefined && isAncestor(each, head));
   return block && [block, block.hashes.indexOf(hash as `0x${string}`)];
 };
@@ -60,15 +78,14 @@ interface Filter {
 }
 
 const readLogs = (view: NodeView, { address, fromBlock, toBlock, blockHash }: Filter): readonly unknown[] => {
-  if (address !== undefined && lower(address) !== EMITTER) {
-    return [];
-  }
+  const ofAddress = ({ logs }: SealedBlock): readonly unknown[] =>
+    address === undefined ? logs : logs.filter((log) => log.address === lower(address));
   if (blockHash !== undefined) {
     const block = view.chain.block(blockHash);
     if (block === undefined) {
       throw new FakeError(-32_000, "unknown block");
     }
-    return block.logs;
+    return ofAddress(block);
   }
   const from = findBlock(view, fromBlock)?.number ?? Number(fromBlock);
   const to = findBlock(view, toBlock)?.number ?? Number(toBlock);
@@ -77,12 +94,12 @@ const readLogs = (view: NodeView, { address, fromBlock, toBlock, blockHash }: Fi
   }
   const logs: (readonly unknown[])[] = [];
   for (let block = ancestorAt(view.head, to); block && block.number >= from; block = block.parent) {
-    logs.push(block.logs);
+    logs.push(ofAddress(block));
   }
   return logs.toReversed().flat();
 };
 
-const atIndex = (block: TruthBlock | undefined, index: unknown): unknown => block?.transactions[Number(index)] ?? null;
+const atIndex = (block: SealedBlock | undefined, index: unknown): unknown => block?.transactions[Number(index)] ?? null;
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
   eth_chainId: ({ chain }) => formatQuantity(chain.chainId),
@@ -109,55 +126,36 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   },
   eth_getTransactionReceipt: (view, [hash]) => {
     const found = findTransaction(view, hash);
-    return found?.[0].receipts[found[1]] ?? null;
+    return found?.[0].receipts?.[found[1]] ?? null;
   },
   eth_getLogs: (view, [filter]) => readLogs(view, filter as Filter),
-  eth_getBalance: (view, [address, block]) =>
-    formatQuantity(stateBlock(view, block).state.balances.get(lower(address)) ?? 0n),
-  eth_getTransactionCount: (view, [address, block]) =>
-    formatQuantity(stateBlock(view, block).state.nonces.get(lower(address)) ?? 0n),
-  eth_getCode: (view, [address, block]) => {
-    stateBlock(view, block);
-    return codeOf(address);
+  eth_getBalance: (view, [address, block]) => formatQuantity(stateAt(view, block).balance(lower(address))),
+  eth_getTransactionCount: (view, [address, block]) => formatQuantity(stateAt(view, block).nonce(lower(address))),
+  eth_getCode: (view, [address, block]) => stateAt(view, block).code(lower(address)),
+  eth_getStorageAt: (view, [address, slot, block]) =>
+    stateAt(view, block).slot(lower(address), wordOf(BigInt(String(slot)))),
+  eth_getProof: (view, [address, slots, block]) => {
+    const proof = stateBlock(view, block).proofOf(lower(address), [slots].flat().map(String));
+    if (proof === undefined) {
+      throw new FakeError(-32_000, "missing trie node");
+    }
+    return proof;
   },
-  eth_getStorageAt: (view, [address, slot, block]) => slotOf(stateBlock(view, block), address, slot),
-  eth_getProof: (view, [address, slots, block]) => formatProof(stateBlock(view, block), lower(address), slots),
   eth_feeHistory: (view, [count, block]) => formatFees(stateBlock(view, block), Number(count)),
-  /** Only calls without data to the emitter are sent. */
-  eth_call: (view, [call, block]) => {
-    const { state } = stateBlock(view, block);
-    return lower(Reflect.get(Object(call), "to")) === EMITTER ? state.slot : "0x";
-  },
+  eth_call: (view, [call, block, overrides]) =>
+    (view.call ?? readSlot)(stateBlock(view, block), Object(call), Object(overrides)),
 };
 
-const codeOf = (address: unknown): Data => (lower(address) === EMITTER ? EMITTER_CODE : "0x");
+const stateAt = (view: NodeView, parameter: unknown): BlockState => stateBlock(view, parameter).state;
 
-const slotOf = ({ state }: TruthBlock, address: unknown, slot: unknown): Data =>
-  lower(address) === EMITTER && BigInt(String(slot)) === 0n ? state.slot : formatData(new Uint8Array(32));
-
-/** Only the emitter is in the state trie. */
-const formatProof = ({ state }: TruthBlock, address: Address, slots: unknown) => {
-  if (address !== EMITTER) {
-    throw new FakeError(-32_000, "no proof");
-  }
-  const { accountProof, slotProof, storageHash } = proveEmitter(state.slot);
-  return {
-    ...{ address, accountProof, balance: "0x0", codeHash: EMITTER_CODE_HASH, nonce: "0x0", storageHash },
-    storageProof: [slots]
-      .flat()
-      .map(String)
-      .map((key) => {
-        const value = formatQuantity(BigInt(key) === 0n ? BigInt(state.slot) : 0n);
-        return { key, value, proof: slotProof };
-      }),
-  };
-};
+const readSlot = ({ state }: SealedBlock, { to }: CallObject): Data =>
+  to === undefined || state.code(lower(to)) === "0x" ? "0x" : state.slot(lower(to), ZERO_WORD);
 
 /** A fee history of blocks with one base fee. */
-const formatFees = (newest: TruthBlock, count: number) => {
+const formatFees = (newest: SealedBlock, count: number) => {
   const ratios: number[] = [];
   let oldest = newest;
-  for (let block: TruthBlock | undefined = newest; block && ratios.length < count; block = block.parent) {
+  for (let block: SealedBlock | undefined = newest; block && ratios.length < count; block = block.parent) {
     oldest = block;
     ratios.unshift(Number(block.header.gasUsed) / Number(GAS_LIMIT));
   }
@@ -165,17 +163,20 @@ const formatFees = (newest: TruthBlock, count: number) => {
   return { oldestBlock: formatQuantity(oldest.number), baseFeePerGas, gasUsedRatio: ratios };
 };
 
-const formatBlock = (block: TruthBlock | undefined, isFull: unknown): unknown =>
+const formatBlock = (block: SealedBlock | undefined, isFull: unknown): unknown =>
   (isFull === true ? block?.fullJson : block?.json) ?? null;
 
-const count = (block: TruthBlock | undefined): unknown =>
+const count = (block: SealedBlock | undefined): unknown =>
   block === undefined ? null : formatQuantity(block.hashes.length);
+
+export const methodNotFound = (method: string): FakeError =>
+  new FakeError(-32_601, `the method ${method} does not exist/is not available`);
 
 /** Answers a call as a node with this view does. Throws a FakeError. */
 export const answerCall = (view: NodeView, method: string, params: Params): unknown => {
   const answer = ANSWERS[method];
   if (answer === undefined) {
-    throw new FakeError(-32_601, `the method ${method} does not exist/is not available`);
+    throw methodNotFound(method);
   }
   return answer(view, params);
 };

@@ -4,16 +4,9 @@ import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import { type Flashblock, formatMetadata } from "../../devnet/flashblock.ts";
 import { EMITTER, STORE_GAS } from "./emitter.ts";
-import {
-  BASE_FEE,
-  createTruthBlock,
-  FEE_RECIPIENT,
-  GAS_LIMIT,
-  receiptsOf,
-  type TruthBlock,
-  type TruthTransaction,
-} from "./truthBlock.ts";
-import { applyChange, type TruthState } from "./truthState.ts";
+import { BASE_FEE, GAS_LIMIT } from "./sealedBlock.ts";
+import { createTruthBlock, FEE_RECIPIENT, receiptsOf, type TruthBlock, type TruthTransaction } from "./truthBlock.ts";
+import { TruthState } from "./truthState.ts";
 
 const TIP = 1n;
 const REFUND = 1_000n;
@@ -117,15 +110,15 @@ export class OpenBlock {
     }
     const sender = account.address.toLowerCase() as Address;
     const word = nextWord(this.#source);
-    const nonce = Number(this.#state.nonces.get(sender) ?? 0n);
+    const nonce = Number(this.#state.nonce(sender));
     const fees = { maxFeePerGas: 100n, maxPriorityFeePerGas: TIP, gas: 100_000n };
     const content = { to: EMITTER, data: word, value: 0n, nonce, chainId: this.#source.chainId };
     const raw = await account.signTransaction({ type: "eip1559", ...fees, ...content });
     const refund = this.#givesBack ? BigInt(this.#source.count % 3) * REFUND : 0n;
     this.#transactions.push({ transaction: parseTransaction(parseData(raw)), sender, word, refund });
     const gas = STORE_GAS - refund;
-    const change = { sender, feeRecipient: FEE_RECIPIENT, fee: gas * (BASE_FEE + TIP), tip: gas * TIP, slot: word };
-    this.#state = applyChange(this.#state, change);
+    const change = { sender, feeRecipient: FEE_RECIPIENT, fee: gas * (BASE_FEE + TIP), tip: gas * TIP, word };
+    this.#state = this.#state.after(change);
   }
 
   #create(): TruthBlock {
@@ -146,9 +139,5 @@ export const createGenesis = (source: TruthSeed, timestamp: bigint): TruthBlock 
     timestamp,
     extraData: keccak256Hex(Buffer.from(`genesis ${source.chainId} ${source.seed}`)),
     transactions: [],
-    state: {
-      nonces: new Map(),
-      balances: new Map(SENDERS.map((sender) => [sender, 10n ** 20n])),
-      slot: ZERO_HASH,
-    },
+    state: new TruthState(ZERO_HASH, new Map(SENDERS.map((sender) => [sender, 10n ** 20n]))),
   });

@@ -2,7 +2,7 @@ import { formatQuantity } from "../../../src/ethereum/hex.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { EMITTER, TOPIC } from "../chain/emitter.ts";
 import { SENDERS } from "../chain/openBlock.ts";
-import { ancestorAt } from "../chain/truthBlock.ts";
+import { ancestorAt } from "../chain/sealedBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 
 const MAX_DEPTH = 24;

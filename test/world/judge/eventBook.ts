@@ -1,4 +1,5 @@
-import { isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import { isAncestor } from "../chain/sealedBlock.ts";
+import type { TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 
 export type EventKind = "newHeads" | "logs" | "pendingLogs" | "blockFilter" | "logFilter";

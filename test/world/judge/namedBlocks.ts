@@ -1,4 +1,4 @@
-import { isAncestor } from "../chain/truthBlock.ts";
+import { isAncestor } from "../chain/sealedBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import type { JudgedAnswer } from "./outcome.ts";
 

@@ -1,6 +1,7 @@
 import type { Address, Data } from "../../../src/ethereum/hex.ts";
 import { pick } from "../../support/builders/randomValues.ts";
-import { type CallObject, formatReturnData, type Overrides, type StandInCalls } from "../nodes/standInCalls.ts";
+import type { CallObject, Overrides } from "../chain/nodeAnswers.ts";
+import { formatReturnData, type StandInCalls } from "../nodes/standInCalls.ts";
 import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "../state/randomStateBlocks.ts";
 import type { StandInChain } from "../state/standInChain.ts";
 import { FAILED, type ReadKind } from "./comparedReads.ts";

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
-import { isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import { isAncestor } from "../chain/sealedBlock.ts";
+import type { TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { type JudgedAnswer, outcomeOf } from "./outcome.ts";
 

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { FakeError } from "../../support/fakes/front.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
-import { isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import { isAncestor, type SealedBlock } from "../chain/sealedBlock.ts";
 
 interface NodeFilter {
   /** The filter of eth_newFilter; undefined for new blocks. */
   readonly logs: object | undefined;
-  head: TruthBlock;
+  head: SealedBlock;
 }
 
 /** The polled filters of one node, as geth has them. Another node does not know them. */
@@ -40,24 +40,24 @@ export class NodeFilters {
     if (filter === undefined) {
       throw new FakeError(-32_000, "filter not found");
     }
-    const removed: TruthBlock[] = [];
+    const removed: SealedBlock[] = [];
     for (
-      let block: TruthBlock | undefined = filter.head;
+      let block: SealedBlock | undefined = filter.head;
       block && !isAncestor(block, view.head);
       block = block.parent
     ) {
       removed.push(block);
     }
     const common = (removed.at(-1) ?? filter.head).number - (removed.length === 0 ? 0 : 1);
-    const added: TruthBlock[] = [];
-    for (let block: TruthBlock | undefined = view.head; block && block.number > common; block = block.parent) {
+    const added: SealedBlock[] = [];
+    for (let block: SealedBlock | undefined = view.head; block && block.number > common; block = block.parent) {
       added.unshift(block);
     }
     filter.head = view.head;
     if (filter.logs === undefined) {
       return added.map(({ hash }) => hash);
     }
-    const logsOf = ({ hash }: TruthBlock): readonly unknown[] =>
+    const logsOf = ({ hash }: SealedBlock): readonly unknown[] =>
       answerCall(view, "eth_getLogs", [{ ...filter.logs, blockHash: hash }]) as readonly unknown[];
     return [...removed.flatMap(logsOf).map((log) => ({ ...Object(log), removed: true })), ...added.flatMap(logsOf)];
   }

@@ -5,7 +5,6 @@ import {
   type Address,
   type Data,
   formatData,
-  formatQuantity,
   type Hash,
   parseData,
   ZERO_ADDRESS,
@@ -16,23 +15,14 @@ import { rulesAt } from "../../../src/ethereum/rules.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Engine, TransactionResult } from "../../../src/evm/engine.ts";
 import { createMessage } from "../../support/builders/plainCall.ts";
+import { FakeError } from "../../support/fakes/front.ts";
+import type { CallObject, Overrides } from "../chain/nodeAnswers.ts";
+import { BASE_FEE, type SealedBlock } from "../chain/sealedBlock.ts";
 import { CodeHashes } from "../state/codeHashes.ts";
-import { BASE_FEE, CHAIN_ID, type StandInBlock, type StandInChain } from "../state/standInChain.ts";
-
-/** The parameters of eth_call that the stand-in knows. */
-export interface CallObject {
-  readonly from?: Address;
-  readonly to?: Address;
-  readonly data?: Data;
-  readonly input?: Data;
-  readonly gas?: Data;
-  readonly value?: Data;
-}
+import { CHAIN_ID, type StandInChain } from "../state/standInChain.ts";
 
 /** The blocks and the state on which calls are executed. */
 type CalledChain = Pick<StandInChain, "fork" | "at" | "stateAt">;
-
-export type Overrides = Readonly<Record<Address, { readonly code?: Data; readonly balance?: Data }>>;
 
 /** The gas of a call without `gas`, like geth. */
 const DEFAULT_GAS = 50_000_000n;
@@ -60,15 +50,24 @@ export class StandInCalls {
     return new StandInCalls(chain, engines(rulesAt(fixedForks(CHAIN_ID, chain.fork), 1n, 1n)));
   }
 
+  /** Answers eth_call after a block. */
+  async answer(block: SealedBlock, call: CallObject, overrides: Overrides): Promise<Data> {
+    const result = await this.call(block, call, overrides);
+    if (result.status !== "success") {
+      throw new FakeError(3, "execution reverted", formatReturnData(result));
+    }
+    return formatReturnData(result);
+  }
+
   /** Executes a call after a block, once for equal calls. */
-  call(block: StandInBlock, call: CallObject, overrides: Overrides = {}): Promise<TransactionResult> {
+  call(block: SealedBlock, call: CallObject, overrides: Overrides = {}): Promise<TransactionResult> {
     const key = JSON.stringify([block.hash, call, overrides]);
     const result = this.#results.get(key) ?? this.#execute(block, call, overrides);
     this.#results.set(key, result);
     return result;
   }
 
-  #execute(block: StandInBlock, call: CallObject, overrides: Overrides): Promise<TransactionResult> {
+  #execute(block: SealedBlock, call: CallObject, overrides: Overrides): Promise<TransactionResult> {
     const state = this.#engine.createState(stateReaderAt(this.#chain, block.hash, this.#codeHashes, overrides));
     const { header } = block;
     const environment = {
@@ -118,6 +117,4 @@ export const stateReaderAt = (
   };
 };
 
-/** The gas price of the stand-in. */
-export const GAS_PRICE = formatQuantity(1_000_000_007n);
 export const formatReturnData = ({ returnData }: TransactionResult): Data => formatData(returnData);

@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { answerBody, FakeError, type NodeCall, type SocketFront, startSocketFront } from "../../support/fakes/front.ts";
-import type { ShownChain } from "../state/branchView.ts";
+import { answerCall, methodNotFound, type NodeView, stateBlock } from "../chain/nodeAnswers.ts";
 import type { TraceDialect } from "../state/diffTrace.ts";
-import { CHAIN_ID, type StandInBlock } from "../state/standInChain.ts";
-import { wordOf } from "../state/stateKeys.ts";
-import { type CallObject, formatReturnData, GAS_PRICE, type Overrides, StandInCalls } from "./standInCalls.ts";
+import type { StandInBlock, StandInChain } from "../state/standInChain.ts";
+import { StandInCalls } from "./standInCalls.ts";
 
 export interface StandInNodeOptions {
-  readonly chain: ShownChain;
+  readonly chain: StandInChain;
   /** Executes calls. Nodes of one chain can share it. Default: its own. */
   readonly execution?: StandInCalls;
   /** The form of traces. Undefined: the node has no traces. */
@@ -43,19 +41,22 @@ type Handler = (params: readonly unknown[]) => unknown;
 /** Fields of Amsterdam in a header that geth pushes before that fork. */
 const NULL_FIELDS = { blockAccessListHash: null, slotNumber: null } as const;
 
-const SAFE_DEPTH = 100;
-const FINALIZED_DEPTH = 200;
-
-const methodNotFound = (method: string) =>
-  new FakeError(-32_601, `the method ${method} does not exist/is not available`);
+const READS = [
+  ...["eth_chainId", "net_version", "eth_blockNumber", "eth_gasPrice", "eth_getBlockByNumber", "eth_getBlockByHash"],
+  ...["eth_getBlockReceipts", "eth_getBlockTransactionCountByHash", "eth_getTransactionByHash", "eth_call"],
+  ...["eth_getTransactionReceipt", "eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"],
+];
+const FINALITY = { safe: 100, finalized: 200 } as const;
 
 /** An HTTP node that answers from a stand-in chain, by number, tag or hash, and counts its calls. */
 export class StandInNode {
   /** Calls by method since the last `reset`. Batch items count singly. */
   readonly calls = new Map<string, number>();
+  /** The head of a branch on which the node stays. Undefined: it follows the chain. */
+  head: StandInBlock | undefined;
   readonly #options: StandInNodeOptions;
   readonly #execution: StandInCalls;
-  readonly #handlers: Readonly<Record<string, Handler>>;
+  readonly #sources: Readonly<Record<string, Handler>>;
   readonly #front: SocketFront;
   readonly #stopPushing: () => void;
 
@@ -63,7 +64,7 @@ export class StandInNode {
     this.#options = options;
     this.#execution = execution;
     this.#front = front;
-    this.#handlers = { ...this.#createReads(), ...this.#createSources() };
+    this.#sources = this.#createSources();
     this.#stopPushing =
       options.pushes === true
         ? options.chain.onBlock(({ json }) => front.push({ ...NULL_FIELDS, ...json }))
@@ -100,43 +101,15 @@ export class StandInNode {
     return this.#front.close();
   }
 
-  #createReads(): Record<string, Handler> {
+  #view(): NodeView {
     const { chain } = this.#options;
-    const stateAt = (parameter: unknown) => chain.stateAt(this.#blockOf(parameter).hash);
-    return {
-      eth_chainId: () => formatQuantity(CHAIN_ID),
-      net_version: () => String(CHAIN_ID),
-      eth_blockNumber: () => formatQuantity(chain.height),
-      eth_gasPrice: () => GAS_PRICE,
-      eth_getBlockByNumber: ([tag, isFull]) => this.#format(this.#byTag(tag), isFull),
-      eth_getBlockByHash: ([hash, isFull]) => this.#format(chain.block(hash), isFull),
-      eth_getBlockReceipts: ([block]) => this.#blockOf(block).receipts ?? null,
-      eth_getBlockTransactionCountByHash: ([hash]) => {
-        const block = chain.block(hash);
-        return block === undefined ? null : formatQuantity(transactionsOf(block).length);
-      },
-      eth_getTransactionByHash: ([hash]) =>
-        this.#newest((block) => transactionsOf(block).find((transaction) => transaction.hash === hash)),
-      eth_getTransactionReceipt: ([hash]) =>
-        this.#newest(({ receipts }) => receipts?.find(({ transactionHash }) => transactionHash === hash)),
-      eth_getBalance: ([address, block]) => formatQuantity(stateAt(block).balance(lower(address))),
-      eth_getTransactionCount: ([address, block]) => formatQuantity(stateAt(block).nonce(lower(address))),
-      eth_getCode: ([address, block]) => stateAt(block).code(lower(address)),
-      eth_getStorageAt: ([address, slot, block]) => stateAt(block).slot(lower(address), wordOf(BigInt(slot as string))),
-      eth_call: async ([call, block, overrides]) => {
-        const at = this.#blockOf(block);
-        const result = await this.#execution.call(at, call as CallObject, (overrides ?? {}) as Overrides);
-        if (result.status !== "success") {
-          throw new FakeError(3, "execution reverted", formatReturnData(result));
-        }
-        return formatReturnData(result);
-      },
-    };
+    const head = this.head ?? chain.latest;
+    return { chain, head, finality: FINALITY, call: (...asked) => this.#execution.answer(...asked) };
   }
 
   #createSources(): Record<string, Handler> {
     const { chain, traces, hasCallTraces = true, hasAccessLists = false } = this.#options;
-    const { hasProofs = false, hasWitnesses = false } = this.#options;
+    const { hasWitnesses = false } = this.#options;
     const sources: Record<string, Handler> = {};
     if (traces !== undefined) {
       sources.debug_traceBlockByHash = ([hash, options]) => {
@@ -164,54 +137,26 @@ export class StandInNode {
         return { state, codes: [], keys: null, headers: [] };
       };
     }
-    if (hasProofs) {
-      sources.eth_getProof = ([address, slots, block]) => {
-        const proof = chain.proofAt(this.#blockOf(block).hash, lower(address), slots as readonly Hash[]);
-        if (proof === undefined) {
-          throw new FakeError(-32_000, "missing trie node");
-        }
-        return proof;
-      };
-    }
     return sources;
   }
 
-  /** Searches the newest blocks, from the head down. */
-  #newest<T>(find: (block: StandInBlock) => T | undefined): T | null {
-    const { chain } = this.#options;
-    for (let number = chain.height; number > chain.height - FINALIZED_DEPTH; number--) {
-      const block = chain.at(number);
-      const found = block && find(block);
-      if (found !== undefined) {
-        return found;
-      }
-    }
-    return null;
-  }
-
-  #format(block: StandInBlock | undefined, isFull: unknown): object | null {
-    return (isFull === true ? block?.fullJson : block?.json) ?? null;
-  }
-
-  #byTag(tag: unknown): StandInBlock | undefined {
-    const { chain } = this.#options;
-    const depths: Readonly<Record<string, number>> = { latest: 0, safe: SAFE_DEPTH, finalized: FINALIZED_DEPTH };
-    const depth = depths[String(tag)];
-    if (depth !== undefined) {
-      return chain.at(Math.max(0, chain.height - depth));
-    }
-    return chain.at(tag === "earliest" ? 0 : Number(tag));
-  }
-
   #blockOf(parameter: unknown): StandInBlock {
-    const { chain } = this.#options;
-    const id = typeof parameter === "object" && parameter !== null ? Reflect.get(parameter, "blockHash") : parameter;
-    const isHash = typeof id === "string" && id.length === 66;
-    const block = isHash ? chain.block(id as Hash) : this.#byTag(id ?? "latest");
+    const block = this.#options.chain.block(stateBlock(this.#view(), parameter).hash);
     if (block === undefined) {
       throw new FakeError(-32_000, "header not found");
     }
     return block;
+  }
+
+  #honest(method: string, params: readonly unknown[]): unknown {
+    const source = this.#sources[method];
+    if (source !== undefined) {
+      return source(params);
+    }
+    if (!READS.includes(method) && !(method === "eth_getProof" && this.#options.hasProofs === true)) {
+      throw methodNotFound(method);
+    }
+    return answerCall(this.#view(), method, params);
   }
 
   async #answer({ method, params }: NodeCall): Promise<unknown> {
@@ -220,18 +165,9 @@ export class StandInNode {
     if (delayMs > 0) {
       await sleep(delayMs);
     }
-    const handler = this.#handlers[method];
-    if (handler === undefined) {
-      throw methodNotFound(method);
-    }
-    const honest = await handler(params);
+    const honest = await this.#honest(method, params);
     const result = this.#options.lies?.[method]?.(honest, params) ?? honest;
     await this.#options.beforeResponse?.(method);
     return result;
   }
 }
-
-const transactionsOf = ({ fullJson }: StandInBlock): readonly Readonly<Record<string, unknown>>[] =>
-  Reflect.get(fullJson, "transactions");
-
-const lower = (address: unknown): Address => String(address).toLowerCase() as Address;

@@ -3,7 +3,8 @@ import { answerBody, callsOf, type FrontResponse, startFront } from "../../suppo
 import { type Lie, LieTeller } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
-import { ancestorAt, isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import { ancestorAt, isAncestor } from "../chain/sealedBlock.ts";
+import type { TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { NodeFilters } from "./nodeFilters.ts";
 

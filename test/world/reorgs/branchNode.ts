@@ -1,5 +1,6 @@
 import type { Lifespan } from "../../support/servers/redis.ts";
-import { ancestorAt, isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import { ancestorAt, isAncestor } from "../chain/sealedBlock.ts";
+import type { TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 import { startTruthNode, type TruthNode } from "../nodes/truthNode.ts";
 

@@ -2,7 +2,8 @@ import { formatQuantity } from "../../../src/ethereum/hex.ts";
 import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { EMITTER } from "../chain/emitter.ts";
 import { SENDERS } from "../chain/openBlock.ts";
-import { FEE_RECIPIENT, isAncestor, type TruthBlock } from "../chain/truthBlock.ts";
+import { isAncestor } from "../chain/sealedBlock.ts";
+import { FEE_RECIPIENT, type TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
 
 /** A call whose result depends on the canonical chain. */

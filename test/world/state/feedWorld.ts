@@ -16,9 +16,10 @@ import { startCalls } from "../../../src/evm/systemCalls.ts";
 import { executeTransaction } from "../../../src/pending/executeTransaction.ts";
 import { blockOf } from "../../../src/pending/jobSteps.ts";
 import type { Flashblock, FlashblockBase } from "../../devnet/flashblock.ts";
+import { BASE_FEE, GAS_LIMIT } from "../chain/sealedBlock.ts";
 import { stateReaderAt } from "../nodes/standInCalls.ts";
 import { CodeHashes } from "./codeHashes.ts";
-import { BASE_FEE, CHAIN_ID, GAS_LIMIT, type StandInChain, type StandInTransaction } from "./standInChain.ts";
+import { CHAIN_ID, type StandInChain, type StandInTransaction } from "./standInChain.ts";
 import { signWalletTransaction, walletAddress } from "./walletKeys.ts";
 import { drawTouched, FEE_RECIPIENT, poolAddress, shownTokens, type WalletWorldOptions } from "./walletWorld.ts";
 

@@ -3,8 +3,9 @@ import type { GasRefund } from "../../../src/ethereum/postExec.ts";
 import { encodeDeposit } from "../../../src/ethereum/transaction.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
 import { createRandom, pick } from "../../support/builders/randomValues.ts";
+import type { Withdrawal } from "../chain/sealedBlock.ts";
 import type { BlockDraft } from "./blockDraft.ts";
-import type { StandInBlock, StandInChain, StandInTransaction, StandInWithdrawal } from "./standInChain.ts";
+import type { StandInBlock, StandInChain, StandInTransaction } from "./standInChain.ts";
 import { createAuthority, createDelegation, createTransaction } from "./standInTransactions.ts";
 import { wordOf } from "./stateKeys.ts";
 
@@ -172,7 +173,7 @@ export class RandomStateBlocks {
   #seal(
     draft: BlockDraft,
     transactions: readonly StandInTransaction[],
-    withdrawals: readonly StandInWithdrawal[],
+    withdrawals: readonly Withdrawal[],
     feeRecipient: Address,
     refunds: readonly GasRefund[] = [],
   ): StandInBlock {
@@ -204,7 +205,7 @@ export class RandomStateBlocks {
   }
 
   /** Withdrawals, and the queue of EIP-7002. */
-  #writeEnd(draft: BlockDraft): readonly StandInWithdrawal[] {
+  #writeEnd(draft: BlockDraft): readonly Withdrawal[] {
     const withdrawals = Array.from({ length: this.#below(3) }, () => ({
       address: pick(this.#random, WALLETS),
       amount: BigInt(1 + this.#below(1_000)),

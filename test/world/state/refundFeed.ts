@@ -8,8 +8,9 @@ import type { GasRefund } from "../../../src/ethereum/postExec.ts";
 import { encodeReceipt } from "../../../src/ethereum/receipt.ts";
 import { encodeDeposit } from "../../../src/ethereum/transaction.ts";
 import type { Flashblock } from "../../devnet/flashblock.ts";
+import { BASE_FEE, GAS_LIMIT, postExecOf } from "../chain/sealedBlock.ts";
 import type { BlockDraft } from "./blockDraft.ts";
-import { BASE_FEE, CHAIN_ID, endBlock, GAS_LIMIT, type StandInChain, type StandInTransaction } from "./standInChain.ts";
+import { CHAIN_ID, refundedReceipts, type StandInChain, type StandInTransaction } from "./standInChain.ts";
 import { wordOf } from "./stateKeys.ts";
 import { signWalletTransaction, walletAddress } from "./walletKeys.ts";
 import { FEE_RECIPIENT } from "./walletWorld.ts";
@@ -118,8 +119,8 @@ export class RefundFeed {
     }
     draft.endPhase();
     const { timestamp, feeRecipient } = environment;
-    const block = this.#chain.seal(draft, { transactions, withdrawals: [], feeRecipient, timestamp, refunds });
-    this.#keep(block.json as VersionFields);
+    const { json } = this.#chain.seal(draft, { transactions, withdrawals: [], feeRecipient, timestamp, refunds });
+    this.#keep(Object(json));
     this.#open = undefined;
   }
 
@@ -205,7 +206,9 @@ export class RefundFeed {
     const { environment, transactions, refunds } = open;
     const { number, parentHash } = environment;
     const parsed = transactions.map(({ raw }) => parseTransaction(raw));
-    const { receipts, gasUsed, postExec } = endBlock(parsed, number, refunds);
+    const receipts = refundedReceipts(parsed, number, refunds);
+    const gasUsed = receipts.at(-1)?.cumulativeGasUsed ?? 0n;
+    const postExec = postExecOf(number, refunds);
     this.#keep({ parentHash, transactions, gasUsed: formatQuantity(gasUsed) }, this.#settlement());
     const index = open.messages++;
     const base = {
@@ -217,13 +220,13 @@ export class RefundFeed {
     const diff = {
       // Subblocks have neither roots nor hashes.
       ...{ state_root: ZERO_HASH, block_hash: ZERO_HASH, withdrawals_root: ZERO_HASH },
-      receipts_root: orderedTrieRoot(receipts.slice(0, parsed.length).map(encodeReceipt)),
+      receipts_root: orderedTrieRoot(receipts.map(encodeReceipt)),
       logs_bloom: formatData(createBloom()),
       gas_used: formatQuantity(gasUsed),
       transactions: added.map(({ raw }) => formatData(raw)),
       withdrawals: [],
       blob_gas_used: "0x0",
-      ...(postExec[0] !== undefined && { post_exec_tx: formatData(postExec[0].raw) }),
+      ...(postExec && { post_exec_tx: formatData(postExec.raw) }),
     } as const;
     return {
       payload_id: `0x04${this.#attempts.toString(16).padStart(14, "0")}`,
