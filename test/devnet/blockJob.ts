@@ -38,13 +38,10 @@ export interface BlockJob {
   readonly gasLeft: bigint;
   /** Sends these transactions to the node in order, within `budgetMs`, and builds the next message. */
   next(held: readonly HeldTransaction[], previous: string, budgetMs: number): Promise<Step>;
-  /** Skips one index. No transaction is lost. */
-  skipIndex(): void;
 }
 
 export interface Step {
   readonly message: Flashblock;
-  readonly refused: readonly { readonly held: HeldTransaction; readonly reason: string }[];
   /** The transactions for which there was no time. */
   readonly left: readonly HeldTransaction[];
 }
@@ -172,12 +169,8 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
     get gasLeft() {
       return BigInt(first.gasLimit) - gasLimits;
     },
-    skipIndex: () => {
-      length++;
-    },
     next: async (held, previous, budgetMs) => {
       const endMs = performance.now() + budgetMs;
-      const refused: { held: HeldTransaction; reason: string }[] = [];
       const receipts = new Map<Hash, Receipt>();
       const from = included.length;
       if (length === 0 && options.deposits) {
@@ -199,10 +192,10 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
           handed.push(each);
           receipts.set(each.transaction.hash, receipt);
         } catch (error) {
+          // A transaction that the node refuses is in no block.
           if (!(error instanceof AnvilError)) {
             throw error;
           }
-          refused.push({ held: each, reason: error.message });
         }
       }
       const block = await checked();
@@ -234,7 +227,7 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
         }),
       };
       length++;
-      return { message, refused, left };
+      return { message, left };
     },
   };
 };

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { brotliDecompressSync } from "node:zlib";
 import { encodeFunctionData, getContractAddress } from "viem";
 import WebSocket from "ws";
 import { type BlockHeader, EMPTY_REQUESTS_HASH, hashHeader } from "../../src/ethereum/blockHeader.ts";
@@ -14,7 +13,7 @@ import { createDevnet, type Devnet } from "./devnet.ts";
 import type { Flashblock, FlashblockBase } from "./flashblock.ts";
 import { headerOf, type NodeBlock } from "./nodeBlock.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "./token.ts";
-import { devAccounts, startTraffic } from "./traffic.ts";
+import { devAccounts } from "./traffic.ts";
 
 interface NodeReceipt {
   transactionHash: Hash;
@@ -161,50 +160,6 @@ test("messages built by hand are the block that is sealed", async () => {
   assert.deepEqual(devnet.failures, []);
 });
 
-for (const encoding of ["text", "brotli", "binary"] as const) {
-  test(`under traffic every block holds, frames as ${encoding}`, async () => {
-    await using devnet = await createDevnet({ blockTimeMs: 400, flashblockMs: 100, encoding });
-    const socket = await listen(devnet.feedUrl);
-    const heard: Flashblock[] = [];
-    socket.on("message", (data: Buffer, isBinary) => {
-      assert.equal(isBinary, encoding !== "text");
-      heard.push(JSON.parse((encoding === "brotli" ? brotliDecompressSync(data) : data).toString()));
-    });
-    const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 40 });
-    const blocks: NodeBlock[] = [];
-    while (blocks.length < 4) {
-      const [{ block }] = await once(devnet.events, "sealed");
-      blocks.push(block);
-    }
-    await traffic.stop();
-    assert.deepEqual([devnet.failures, traffic.errors], [[], []]);
-    assert.ok(blocks.some(({ transactions }) => transactions.length > 5));
-    // The first block may have begun before the listener was added.
-    for (const block of blocks.slice(1)) {
-      const ofBlock = heard.filter(({ metadata }) => metadata.block_number === Number(block.number));
-      await assertBlock(devnet, ofBlock, block);
-    }
-    socket.terminate();
-  });
-}
-
-test("without deposits, on Ethereum, and with blocks as fast as messages", async () => {
-  await using devnet = await createDevnet({ network: "ethereum", blockTimeMs: 200 });
-  const messages: Flashblock[] = [];
-  devnet.events.on("message", (message) => messages.push(message));
-  const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 40 });
-  let transactions = 0;
-  while (transactions < 20) {
-    const [{ block }] = await once(devnet.events, "sealed");
-    const ofBlock = messages.filter(({ metadata }) => metadata.block_number === Number(block.number));
-    assert.equal(ofBlock.length, 1);
-    assert.equal(ofBlock[0]?.diff.receipts_root, block.receiptsRoot);
-    transactions += block.transactions.length;
-  }
-  await traffic.stop();
-  assert.deepEqual([devnet.failures, traffic.errors], [[], []]);
-});
-
 test("a transaction on the node is not replaced, a waiting one may be, and raw deposits do not reach the node", async () => {
   await using devnet = await createDevnet({ manual: true });
   const first = await signed(devnet, 0, { value: 1n });
@@ -263,14 +218,13 @@ test("faults: a dropped message is a gap, a repeated one is sent twice", async (
     await once(socket, "message");
   }
   assert.deepEqual(indexes, [0, 2, 2, 9]);
-  await devnet.skipIndex();
   devnet.faults.delay(20);
   await devnet.step();
   await devnet.step();
   while (indexes.length < 6) {
     await once(socket, "message");
   }
-  assert.deepEqual(indexes.slice(4), [5, 6]);
+  assert.deepEqual(indexes.slice(4), [4, 5]);
   const closed = once(socket, "close");
   devnet.faults.disconnect();
   await closed;
@@ -303,18 +257,6 @@ test("a reorganisation replaces blocks, and a node that is started again has the
   assert.deepEqual((await devnet.step()).diff.transactions, [heldBack]);
   await devnet.sealNow();
   assert.deepEqual(devnet.failures, []);
-});
-
-test("pausing keeps the block open, resuming seals it", async () => {
-  await using devnet = await createDevnet({ blockTimeMs: 200, flashblockMs: 50 });
-  devnet.pauseSealing();
-  let index = 0;
-  while (index < 8) {
-    [{ index }] = await once(devnet.events, "message");
-  }
-  const sealed = once(devnet.events, "sealed");
-  devnet.resumeSealing();
-  await sealed;
 });
 
 test("while a block is sealed, the state of the block before stays", async () => {

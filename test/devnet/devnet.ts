@@ -59,9 +59,6 @@ export interface Devnet {
   sealNow(): Promise<SealedBlock>;
   /** Continues with messages, and does not end the block. */
   pauseSealing(): void;
-  resumeSealing(): void;
-  /** Skips an index of the current block. No transaction is lost. `faults.drop` loses a message. */
-  skipIndex(): Promise<void>;
   /** Replaces the newest blocks by empty ones. Their transactions are lost, and the current block begins again. */
   reorg(depth: number): Promise<void>;
   stopNode(): Promise<void>;
@@ -157,9 +154,7 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     rpc: (method, ...params) => anvil.call(method, ...params),
     step: sequencer.step,
     sealNow: sequencer.seal,
-    pauseSealing: () => sequencer.setSealing(false),
-    resumeSealing: () => sequencer.setSealing(true),
-    skipIndex: sequencer.skipIndex,
+    pauseSealing: sequencer.pauseSealing,
     reorg: sequencer.reorg,
     stopNode: () =>
       sequencer.between(async () => {

@@ -7,8 +7,6 @@ import { encodeFrame, type FeedEncoding, type Flashblock } from "./flashblock.ts
 export interface FeedFaults {
   /** Does not send the messages, so that a listener sees a gap. */
   drop(messages?: number): void;
-  /** Does not send the messages of which this is true, from now on. */
-  lose(isLost: (message: Flashblock) => boolean): void;
   /** Sends messages twice. */
   repeat(messages?: number): void;
   /** Sends messages after a delay. Later messages wait too, as on one connection. */
@@ -36,7 +34,6 @@ export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServ
   const pending = new Set<NodeJS.Timeout>();
   const changes: ((message: Flashblock) => Flashblock)[] = [];
   let [drops, repeats, delays, delayMs] = [0, 0, 0, 0];
-  let isLost: (message: Flashblock) => boolean = () => false;
   let queue: (string | Uint8Array)[] = [];
 
   const broadcast = (frame: string | Uint8Array) => {
@@ -64,9 +61,6 @@ export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServ
       drop: (messages = 1) => {
         drops += messages;
       },
-      lose: (isLostNow) => {
-        isLost = isLostNow;
-      },
       repeat: (messages = 1) => {
         repeats += messages;
       },
@@ -83,9 +77,6 @@ export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServ
       },
     },
     send: (message) => {
-      if (isLost(message)) {
-        return;
-      }
       if (drops > 0) {
         drops--;
         return;

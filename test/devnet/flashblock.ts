@@ -4,7 +4,7 @@ import type { Receipt } from "../../src/ethereum/receipt.ts";
 
 /** Versions of the metadata (docs/reference/flashblocks.md, Metadata); `i` is Subblocks. */
 export type MetadataGeneration = "a" | "b" | "c" | "d" | "e" | "f" | "i";
-export type FeedEncoding = "text" | "brotli" | "binary";
+export type FeedEncoding = "text" | "brotli";
 
 export interface FlashblockBase {
   readonly parent_beacon_block_root: Hash;
@@ -122,9 +122,6 @@ export const encodeFrame = (message: Flashblock, encoding: FeedEncoding): string
     return text;
   }
   const bytes = Buffer.from(text);
-  if (encoding === "binary") {
-    return bytes;
-  }
   // Quality and window of the reference proxy.
   const params = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 22 };
   return brotliCompressSync(bytes, { params });

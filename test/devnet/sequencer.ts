@@ -17,9 +17,6 @@ export interface SealedBlock {
 export interface SequencerEvents {
   message: [Flashblock];
   sealed: [SealedBlock];
-  /** A waiting transaction that the node rejected. */
-  refused: [Hash, string];
-  reorg: [number];
   /** An error of the devnet itself; it continues with the next block. The error also rejects waits for other events with `once`. */
   error: [unknown];
 }
@@ -47,8 +44,7 @@ export interface Sequencer {
   nextNonce(sender: Address): Promise<bigint>;
   step(): Promise<Flashblock>;
   seal(): Promise<SealedBlock>;
-  setSealing(isSealing: boolean): void;
-  skipIndex(): Promise<void>;
+  pauseSealing(): void;
   reorg(depth: number): Promise<void>;
   /** Runs `act` between two blocks. No block begins during the run. */
   between<T>(act: () => Promise<T>): Promise<T>;
@@ -133,7 +129,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     const takesUsers = job.length > 0 || (messagesABlock === 1 && !options.manual);
     const held = takesUsers ? await takeHeld(job.gasLeft) : [];
     const budgetMs = options.manual ? Number.POSITIVE_INFINITY : flashblockMs * HANDOVER_SHARE;
-    const { message, refused, left } = await job.next(held, previous, budgetMs);
+    const { message, left } = await job.next(held, previous, budgetMs);
     mempool.putBack(left);
     for (const { sender, transaction } of job.handed) {
       handedNonces.set(sender, transaction.nonce + 1n);
@@ -141,9 +137,6 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     remember(job.included.slice(job.included.length - message.diff.transactions.length));
     previous = `${job.number}-${message.index}`;
     events.emit("message", message);
-    for (const { held, reason } of refused) {
-      events.emit("refused", held.transaction.hash, reason);
-    }
     return message;
   };
 
@@ -219,27 +212,17 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     nextNonce: async (sender) => (await nextNonces([sender])).get(sender) ?? 0n,
     step: () => turn(sendNext),
     seal: () => turn(seal),
-    setSealing: (value) => {
-      isSealing = value;
+    pauseSealing: () => {
+      isSealing = false;
     },
     setRunning: (value) => {
       isRunning = value;
     },
-    skipIndex: () =>
-      turn(async () => {
-        job ??= await begin();
-        // The other messages build on index 0. Without it there is no block.
-        if (job.length === 0) {
-          await sendNext();
-        }
-        job.skipIndex();
-      }),
     reorg: (depth) =>
       turn(async () => {
         await giveBack();
         handedNonces.clear();
         await node().mine("anvil_reorg", depth, []);
-        events.emit("reorg", depth);
       }),
     between: (act) =>
       turn(async () => {

@@ -19,8 +19,6 @@ export interface Traffic {
   readonly sent: number;
   /** Errors of rejected transactions, newest last. */
   readonly errors: readonly unknown[];
-  /** Reads the nonces from the node again. Must be called after a reorganisation, which removes transactions. */
-  resetNonces(): void;
   stop(): Promise<void>;
 }
 
@@ -154,7 +152,6 @@ export const startTraffic = async (options: TrafficOptions): Promise<Traffic> =>
       return sent;
     },
     errors,
-    resetNonces: () => nonces.clear(),
     stop: () => {
       stopping.abort();
       return running;

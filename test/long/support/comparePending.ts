@@ -2,7 +2,7 @@ import { encodeAbiParameters, encodeFunctionData, keccak256, pad, toHex } from "
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
 import { CODES } from "../../../src/jsonrpc/rpcError.ts";
 import { TOKEN_ABI } from "../../devnet/token.ts";
-import { devAccounts } from "../../devnet/traffic.ts";
+import { devAccounts, recipientOf } from "../../devnet/traffic.ts";
 import { pick } from "../../support/builders/randomValues.ts";
 
 /** One batch of calls; each outcome is the response's `result` or `error`. */
@@ -52,14 +52,13 @@ const SLOTS = 200;
 const VAULTS = ["11", "19", "1a", "1b"].map((last): Address => `0x42${"00".repeat(18)}${last}`);
 
 const lower = (address: string): Address => `0x${address.slice(2).toLowerCase()}`;
-const recipient = (at: number): Address => `0x${(0xba51n * 2n ** 128n + BigInt(at)).toString(16).padStart(40, "0")}`;
 const slotOf = (key: Hash, slot: bigint): Hash =>
   keccak256(encodeAbiParameters([{ type: "bytes32" }, { type: "uint256" }], [key, slot]));
 const owners = devAccounts.map(({ address }) => lower(address));
 
 /** Returns the state that the devnet's traffic changes: senders, recipients, vaults, and 200 slots of its token. */
 export const watchTraffic = (token: Address): Watched => {
-  const recipients = Array.from({ length: RECIPIENTS }, (_, at) => recipient(at));
+  const recipients = Array.from({ length: RECIPIENTS }, (_, at) => recipientOf(at));
   const holders = [...owners, ...recipients].map((address) => slotOf(pad(address), BALANCES_SLOT));
   const stored = Array.from({ length: STORED_KEYS }, (_, at) => slotOf(toHex(at, { size: 32 }), STORED_SLOT));
   const plain = Array.from({ length: SLOTS - holders.length - stored.length }, (_, at) => toHex(at, { size: 32 }));
@@ -165,7 +164,7 @@ export const readNodePending = async (
 export const randomCalls = (token: Address, count: number, random: () => number): readonly PendingCall[] =>
   Array.from({ length: count }, (): PendingCall[] => {
     const from = pick(random, owners);
-    const to = recipient(Math.floor(random() * RECIPIENTS));
+    const to = recipientOf(Math.floor(random() * RECIPIENTS));
     const amount = BigInt(Math.floor(random() * 1_000));
     const ofToken = (data: `0x${string}`) => ({ from, to: token, data, gas: "0x4c4b40" });
     const transaction = pick(random, [
