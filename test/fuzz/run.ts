@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { Coverage } from "./engine/coverage.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { fuzz } from "./engine/fuzz.ts";
 import type { CreateTarget } from "./engine/target.ts";
 
@@ -23,23 +23,15 @@ const only = values.case === undefined ? undefined : Number(values.case);
 const file = new URL(`targets/${name}.ts`, import.meta.url);
 if (!/^\w+$/.test(name) || !existsSync(file) || !(seconds > 0) || !Number.isSafeInteger(seed)) {
   console.error(
-    "npm run fuzz -- http|ws|node|feed|redis|rlp|proof|witness|simulate|config|evm [--minutes N] [--seed S] [--case N]",
+    "npm run fuzz -- http|ws|node|feed|redis|rlp|proof|witness|simulate|config [--minutes N] [--seed S] [--case N]",
   );
   process.exit(2);
 }
 
 console.error(`seed ${seed}`);
-const coverage = await Coverage.start();
 const { createTarget } = (await import(file.href)) as { readonly createTarget: CreateTarget };
-const ends: (() => unknown)[] = [];
-try {
-  const target = await createTarget({ after: (end) => ends.unshift(end) });
-  const report = await fuzz(target, { seed, seconds, only });
-  const called = await coverage.take(target.folders);
-  console.log(JSON.stringify({ target: name, seed, seconds, ...report, coverage: called }, undefined, 1));
+await withLifespan(async (t) => {
+  const report = await fuzz(await createTarget(t), { seed, seconds, only });
+  console.log(JSON.stringify({ target: name, seed, seconds, ...report }, undefined, 1));
   process.exitCode = report.findings.length === 0 ? 0 : 1;
-} finally {
-  for (const end of ends) {
-    await end();
-  }
-}
+});

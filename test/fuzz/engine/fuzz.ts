@@ -8,8 +8,6 @@ export interface FuzzOptions {
   readonly seconds: number;
   /** Runs only this case. */
   readonly only?: number | undefined;
-  readonly maxStallMs?: number;
-  readonly maxGrowthBytes?: number;
 }
 
 export interface FoundFault {
@@ -67,12 +65,10 @@ class FuzzLoop {
   readonly #target: FuzzTarget;
   readonly #options: FuzzOptions;
   readonly #stalls = new StallWatch();
-  readonly #maxStallMs: number;
 
   constructor(target: FuzzTarget, options: FuzzOptions) {
     this.#target = target;
     this.#options = options;
-    this.#maxStallMs = options.maxStallMs ?? MAX_STALL_MS;
   }
 
   find(error: unknown, index: number): void {
@@ -129,7 +125,7 @@ class FuzzLoop {
     this.executions++;
     const stallMs = this.#stalls.take();
     this.longestStallMs = Math.max(this.longestStallMs, stallMs);
-    if (stallMs > this.#maxStallMs) {
+    if (stallMs > MAX_STALL_MS) {
       this.find(new Finding(`the event loop was blocked for ${Math.round(stallMs)} ms`, ""), index);
     }
   }
@@ -137,7 +133,7 @@ class FuzzLoop {
 
 /** Runs random cases of a target. A finding is an error, a stall, or growth of memory. */
 export const fuzz = async (target: FuzzTarget, options: FuzzOptions): Promise<FuzzReport> => {
-  const { seconds, only, maxGrowthBytes = MAX_GROWTH_BYTES } = options;
+  const { seconds, only } = options;
   const loop = new FuzzLoop(target, options);
   let knownFaults = 0;
   const onUncaught = (error: unknown): void => {
@@ -165,7 +161,7 @@ export const fuzz = async (target: FuzzTarget, options: FuzzOptions): Promise<Fu
     process.off("uncaughtException", onUncaught).off("unhandledRejection", onUncaught);
     loop.close();
   }
-  if (growthBytes > maxGrowthBytes) {
+  if (growthBytes > MAX_GROWTH_BYTES) {
     loop.find(new Finding(`the heap grew by ${growthBytes} bytes`, ""), loop.newest);
   }
   return {

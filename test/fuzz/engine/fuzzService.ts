@@ -5,7 +5,7 @@ import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
 import { answerCall } from "../../world/chain/nodeAnswers.ts";
 import { TruthChain } from "../../world/chain/truthChain.ts";
-import { startTruthNode, type TruthNode } from "../../world/nodes/truthNode.ts";
+import { startTruthNode } from "../../world/nodes/truthNode.ts";
 import { readCorpus } from "./corpus.ts";
 import { mutateBytes } from "./mutateBytes.ts";
 import type { Choices } from "./random.ts";
@@ -17,7 +17,6 @@ const CHAIN_ID = 901;
 /** A service in this process, in front of a node whose every answer is known. */
 export interface FuzzService {
   readonly chain: TruthChain;
-  readonly node: TruthNode;
   readonly service: Service;
 }
 
@@ -48,7 +47,7 @@ export const startFuzzService = async (
     more.rest,
   );
   t.after(() => service.close());
-  return { chain, node, service };
+  return { chain, service };
 };
 
 interface Response {

@@ -120,21 +120,17 @@ const METHODS: Readonly<Record<string, readonly Create[]>> = {
 };
 
 /** Creates a call with parameters of the right types. */
-const grammarCall = (
-  chain: TruthChain,
-  choices: Choices,
-  names: readonly string[] = Object.keys(METHODS),
-): ChainCall => {
-  const method = choices.pick(names);
+const grammarCall = (chain: TruthChain, choices: Choices): ChainCall => {
+  const method = choices.pick(Object.keys(METHODS));
   const creates = METHODS[method] ?? [];
   const length = choices.chance(0.85) ? creates.length : choices.below(creates.length + 1);
   return { method, params: creates.slice(0, length).map((create) => create(chain, choices)) };
 };
 
 /** Creates the JSON value of a request or of a batch, which may be malformed. */
-export const grammarRequest = (chain: TruthChain, choices: Choices, names?: readonly string[]): unknown => {
+export const grammarRequest = (chain: TruthChain, choices: Choices): unknown => {
   const one = (): unknown => {
-    const request = { jsonrpc: "2.0", id: choices.below(1_000), ...grammarCall(chain, choices, names) };
+    const request = { jsonrpc: "2.0", id: choices.below(1_000), ...grammarCall(chain, choices) };
     return choices.chance(0.6) ? mutateJson(request, choices) : request;
   };
   return choices.chance(0.2) ? Array.from({ length: choices.below(8) }, one) : one();

@@ -3,8 +3,6 @@ import type { Choices } from "./random.ts";
 
 /** What one target checks. It lives until the end of the run. */
 export interface FuzzTarget {
-  /** Folders of `src` that it reads input with, for the report of the coverage. */
-  readonly folders: readonly string[];
   /** Cases that run at the same time. Default: 1. */
   readonly atOnce?: number;
   /** Whether an error that nobody caught is a reported fault of a library. It is counted. */

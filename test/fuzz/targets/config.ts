@@ -96,7 +96,6 @@ export const createTarget: CreateTarget = async (t) => {
   };
 
   return {
-    folders: ["config/"],
     run: (choices) => {
       const isFile = choices.chance(0.7);
       const text = isFile ? textOf(choices) : "";

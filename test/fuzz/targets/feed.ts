@@ -71,7 +71,6 @@ export const createTarget: CreateTarget = async (t) => {
   };
 
   return {
-    folders: ["feed/", "pending/"],
     run: async (choices, index) => {
       const frame = frameOf(choices.pick<Flashblock>(messages), choices);
       receiveFrame(frame);

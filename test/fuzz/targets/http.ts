@@ -78,7 +78,6 @@ export const createTarget: CreateTarget = async (t) => {
   const dispatcher = new Agent({ connections: AT_ONCE });
   t.after(() => dispatcher.destroy());
   return {
-    folders: ["http/", "jsonrpc/", "json/", "methods/"],
     atOnce: AT_ONCE,
     run: async (choices, index) => {
       const body = bodyOf(choices);

@@ -99,7 +99,6 @@ export const createTarget: CreateTarget = async (t) => {
     await rpc(service.url, method, params);
   }
   return {
-    folders: ["nodes/", "verification/", "logs/", "json/"],
     run: async (choices) => {
       const isVerified = choices.chance(0.6);
       const call = isVerified ? verifiedCall(chain, choices) : plainCall(chain, choices);

@@ -180,7 +180,6 @@ const checkChanged = async (
 export const createTarget: CreateTarget = async () => {
   const counts = new Counts();
   return {
-    folders: ["ethereum/trieProof"],
     counts: () => counts.read(),
     run: async (choices) => {
       const known = await createKnownTrie(choices);

@@ -82,7 +82,6 @@ export const createTarget: CreateTarget = async (t) => {
   const fuzzed = await startFuzzService(t, { rest: { cache: { memoryBytes: 0, redis: url } } });
   const { chain } = fuzzed;
   return {
-    folders: ["cache/"],
     // ioredis 6 throws in its listener of the socket if a reply has the form of a message, and no type.
     isKnown: (error) => error instanceof Error && error.stack?.includes("/ioredis/built/DataHandler.js") === true,
     run: async (choices, index) => {

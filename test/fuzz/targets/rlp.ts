@@ -112,14 +112,6 @@ const checkTrie = async (choices: Choices): Promise<void> => {
 export const createTarget: CreateTarget = async () => {
   const corpus = readCorpus("rlp").map((text) => parseData(text.toString().trim() as `0x${string}`));
   return {
-    folders: [
-      "ethereum/rlp",
-      "ethereum/parseTransaction",
-      "ethereum/transactionFields",
-      "ethereum/orderedTrie",
-      "state/sources/accessListWrites",
-      "verification/blockAccessList",
-    ],
     run: async (choices, index) => {
       if (index % 200 === 0) {
         return checkTrie(choices);

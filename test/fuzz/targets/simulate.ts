@@ -96,7 +96,6 @@ export const createTarget: CreateTarget = async (t) => {
   };
 
   return {
-    folders: ["simulation/", "methods/", "evm/"],
     atOnce: AT_ONCE,
     run: (choices) => {
       if (choices.chance(MUTATED_SHARE)) {

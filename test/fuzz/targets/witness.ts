@@ -256,7 +256,6 @@ const checkBlock = async (choices: Choices): Promise<void> => {
 
 /** Updates of tries of which nodes are missing, and claimed writes of random blocks: a false one must never be proven. */
 export const createTarget: CreateTarget = async () => ({
-  folders: ["ethereum/partialTrie", "verification/witnessedWrites", "state/sources/witnessJob"],
   run: async (choices) => {
     await checkTrie(choices);
     await checkBlock(choices);

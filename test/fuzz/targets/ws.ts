@@ -92,7 +92,6 @@ export const createTarget: CreateTarget = async (t) => {
   const { fuzzed, bodyOf } = await startRequestFuzz(t, 0.15);
   const { service } = fuzzed;
   return {
-    folders: ["websocket/", "subscriptions/", "jsonrpc/"],
     atOnce: AT_ONCE,
     run: async (choices, index) => {
       const messages = Array.from({ length: 1 + choices.below(MESSAGES) }, () => bodyOf(choices));

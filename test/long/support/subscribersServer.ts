@@ -1,15 +1,83 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { allowEveryone } from "../../../src/access/access.ts";
+import { Context } from "../../../src/core/context.ts";
+import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import type { Hash } from "../../../src/ethereum/hex.ts";
-import { createPendingBlock } from "../../support/builders/pendingBlock.ts";
-import { createSubscriptionServer } from "../../support/servers/subscriptionServer.ts";
+import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
+import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
+import { Deliveries } from "../../../src/subscriptions/deliveries.ts";
+import { Subscriptions } from "../../../src/subscriptions/subscriptions.ts";
+import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+import { WebSockets } from "../../../src/websocket/webSocketServer.ts";
+import { createHeads } from "../../support/builders/heads.ts";
+import { createPendingBlock, createPendingSource } from "../../support/builders/pendingBlock.ts";
 import { LOGS_A_FLASHBLOCK, PERSONS, personTopic, TOKEN, TRANSFER, timeTopic } from "./subscribersShape.ts";
 
 /** The server of the long run `subscribers`: emits flashblocks on request, and reports its memory. */
 setFlagsFromString("--expose-gc");
 const collect: () => void = runInNewContext("gc");
 
-const { port, pending, telemetry } = await createSubscriptionServer();
+/** Starts WebSockets and subscriptions without a node. */
+const startServer = async () => {
+  const pending = createPendingSource();
+  const heads = createHeads({ latest: 10n });
+  const telemetry = createTelemetry({ level: "silent" });
+  const deliveries = new Deliveries(telemetry.log);
+  const refuse = async (): Promise<never> => {
+    throw new RpcError(CODES.METHOD_NOT_FOUND, "there is no node");
+  };
+  const webSockets = new WebSockets({
+    maxBodyBytes: 10_000,
+    maxWebSockets: 10_000,
+    maxWebSocketsPerAddress: 10_000,
+    webSocketBufferBytes: 1024 * 1024,
+    webSocketPingMs: 30_000,
+    writeTimeoutMs: 30_000,
+    webSocketIdleMs: 3_600_000,
+    corsOrigins: "*",
+    telemetry,
+  });
+  const subscriptions = new Subscriptions({
+    chain: "chain",
+    heads: { current: () => heads, markActive: () => {}, subscribe: () => () => {} },
+    pending,
+    pool: { subscribe: refuse },
+    read: refuse,
+    limits: { maxAddresses: 1_000, maxTopics: 1_000 },
+    maxSubscriptions: 1_000,
+    maxBytesPerClient: 64 * 1024 * 1024,
+    deliveries,
+    telemetry,
+  });
+  const dispatch = createDispatch<Context, RpcResponse>({
+    lookup: (method) =>
+      method === "eth_subscribe"
+        ? (call, context) => subscriptions.subscribe(call, context, refuse)
+        : (call, context) => subscriptions.unsubscribe(call, context),
+    forward: refuse,
+    maxBatch: 100,
+    maxResponseBytes: 1_000_000,
+    onError: console.error,
+  });
+  const server = createServer();
+  server.on("upgrade", (request, stream, head) =>
+    webSockets.accept(
+      { request, asked: {}, stream, head, admitted: allowEveryone(request), chain: "chain" },
+      async (body, message) => {
+        return dispatch(body, new Context(message, { heads }, 0));
+      },
+    ),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, telemetry, pending };
+};
+
+const { port, pending, telemetry } = await startServer();
 /** Number of logs that were sent to each person. Each log contains its number. */
 const counts = Array.from({ length: PERSONS }, () => 0);
 let blocks = 0;
