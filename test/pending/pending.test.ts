@@ -131,6 +131,18 @@ test("a replacement payload removes the old logs and publishes its own", async (
   assert.deepEqual(await rig.counted("pendingDropped"), {}, "it was sealed after all");
 });
 
+test("a transaction of a replaced payload that is not sealed is counted as dropped", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0), flashblock(1, { transactions: [raw(1)] }));
+  const payload = payloadOf(0xff);
+  const block = [flashblock(0, { payload }), flashblock(1, { payload, transactions: [raw(2)] })];
+  await rig.send(...block);
+  rig.answers.set("eth_getBlockByHash", { transactions: [txHash(2)] });
+  rig.heads.move(sealed(block));
+  await turn();
+  assert.deepEqual(await rig.counted("pendingDropped"), { pendingDropped: 1 });
+});
+
 test("a reorganisation of the parent discards the pending blocks and removes their logs", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-0", { logs: [{ address: ALICE, topics: [], data: "0x" }] });
