@@ -135,21 +135,29 @@ test("with one origin, a receipt costs one call", async (t) => {
   assert.equal(countCalls(nodes, "eth_getBlockReceipts"), 0);
 });
 
+const upper = (hex: unknown): string => String(hex).toUpperCase().replace("0X", "0x");
+
+const NO_BLOCK_RECEIPTS: Lie = {
+  ...{ name: "unsupported", methods: ["eth_getBlockReceipts"] },
+  response: (_, { id }) => ({ jsonrpc: "2.0", id, error: { code: -32_601, message: "the method does not exist" } }),
+};
+
 test("with two origins and no block receipts, a receipt is compared with that of the other origin", async (t) => {
   const { service, preferred, nodes } = await start(t, 3);
-  const unsupported: Lie = {
-    ...{ name: "unsupported", methods: ["eth_getBlockReceipts"] },
-    response: (_, { id }) => ({ jsonrpc: "2.0", id, error: { code: -32_601, message: "the method does not exist" } }),
-  };
   for (const node of nodes) {
-    node.lies = [unsupported];
+    node.lies = [NO_BLOCK_RECEIPTS];
   }
   const [hash, other] = newest().transactions;
   assert.deepEqual(await ask(service, RECEIPT, other), await truthOf(RECEIPT, other));
   assert.equal(countCalls(nodes, RECEIPT), 2);
-  preferred.lies = [unsupported, ...LIES.slice(0, 1)];
+  preferred.lies = [NO_BLOCK_RECEIPTS, ...LIES.slice(0, 1)];
   assert.deepEqual(await ask(service, RECEIPT, hash), await truthOf(RECEIPT, hash));
   assert.equal(countCalls(nodes, RECEIPT), 5, "the third origin decides");
+  const ofOtherForm = lieOf("form", (receipt) => ({ ...receipt, newField: "0x1", from: upper(receipt.from) }));
+  preferred.lies = [NO_BLOCK_RECEIPTS, ofOtherForm];
+  const [third] = chain.recent.at(-2)?.transactions ?? [];
+  await ask(service, RECEIPT, third);
+  assert.equal(countCalls(nodes, RECEIPT), 7, "digits and fields outside the protocol are no difference");
 });
 
 for (const method of [RECEIPT, "eth_getTransactionByHash"]) {
@@ -190,4 +198,14 @@ test("a receipt of an old block is compared with that of another origin, and a l
   assert.deepEqual(await ask(service, RECEIPT, second), await truthOf(RECEIPT, second));
   assert.equal(await metric(service.opsUrl, "forebay_upstream_suspended", 'node="node0"'), 1);
   assert.equal(countCalls(nodes, "eth_getBlockReceipts"), 1);
+});
+
+test("without block receipts, null of the preferred origin is not replaced by what one other alone states of an old block", async (t) => {
+  const { service, preferred, nodes } = await start(t, 2);
+  for (const node of nodes) {
+    node.lies = [NO_BLOCK_RECEIPTS];
+  }
+  preferred.lies = [NO_BLOCK_RECEIPTS, lieOf("null", () => null)];
+  assert.equal(await ask(service, RECEIPT, newest().transactions[0]), null);
+  assert.equal(countCalls(nodes, RECEIPT), 2);
 });
