@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { MustForwardError } from "../core/mustForwardError.ts";
 import type { ReadSet } from "../core/readSet.ts";
-import type { PlainCall, StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
+import type { PlainCall, StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type Rules, UnknownRules } from "../ethereum/rules.ts";
 import { createEngines, type Engines } from "../evm/createEngines.ts";
@@ -12,7 +12,8 @@ import type { ModuleKind } from "../evm/fast/fastModule.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { ReadRecorder } from "../evm/readRecorder.ts";
 import { CachedState } from "../evm/reads/cachedState.ts";
-import { type CompletedRun, completeRun, completeSteps } from "../evm/reads/complete.ts";
+import { complete } from "../evm/reads/complete.ts";
+import { FetchRounds } from "../evm/reads/fetchRounds.ts";
 import type { FetchingContext, SteppedRun } from "../evm/reads/steppedRun.ts";
 import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -189,25 +190,10 @@ class RunHost implements FetchingContext {
     return this.#options.fetch(keys, calls);
   }
 
-  async withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T> {
-    let reads: ReadRecorder | undefined;
-    const completed = await completeRun((reader) => {
-      reads = this.#reads && new ReadRecorder();
-      return run(reader, reads);
-    }, this.#options);
-    return this.#resultOf(completed, reads);
-  }
-
-  async withSteps<T>(run: SteppedRun<T>): Promise<T> {
-    const reads = this.#reads && new ReadRecorder();
-    return this.#resultOf(await completeSteps(run, this.#options, reads), reads);
-  }
-
-  #resultOf<T>({ result, rounds }: CompletedRun<T>, reads: ReadRecorder | undefined): T {
-    this.#rounds += rounds;
-    if (reads !== undefined) {
-      this.#reads?.add(reads.readSet());
-    }
+  async complete<T>(run: SteppedRun<T>): Promise<T> {
+    const rounds = new FetchRounds(run, { ...this.#options, reads: this.#reads });
+    const { result } = await complete(run, rounds);
+    this.#rounds += rounds.count;
     return result;
   }
 }

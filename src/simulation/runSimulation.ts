@@ -2,7 +2,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import { concatBytes } from "../ethereum/rlp.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
-import { runSteps, type SteppedRun, type Steps, type WorkerContext } from "../evm/reads/steppedRun.ts";
+import type { SteppedRun, Steps, WorkerContext } from "../evm/reads/steppedRun.ts";
 import { type PlannedBlock, planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, type FormatOptions, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";
@@ -40,7 +40,7 @@ export const runSimulation = async (input: SimulationInput, host: WorkerContext)
     createState: (reader) => engineAt(input, host, planned[0] ?? input.parent).createState(reader),
     execute: (steps) => simulate({ input, payload, planned }, host, steps),
   };
-  const blocks = await runSteps(host, run);
+  const blocks = await host.complete(run);
   const { errorShape, profile } = input;
   const { returnsFullTransactions } = payload;
   // The contract defines one result per entry. geth also returns the blocks of gaps (docs/reference/simulate.md, Profiles).

@@ -1,6 +1,7 @@
 import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
-import { runSteps, type SteppedRun, type Steps, type WorkerContext } from "../evm/reads/steppedRun.ts";
+import type { TransactionResult } from "../evm/engine.ts";
+import type { SteppedRun, Steps, WorkerContext } from "../evm/reads/steppedRun.ts";
 import { evmTask } from "../runs/evmTask.ts";
 import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
 import { estimateGas } from "./estimateGas.ts";
@@ -10,8 +11,8 @@ import { runSimulation } from "./runSimulation.ts";
 export const runCall = (input: CallInput, context: WorkerContext): Promise<Data> =>
   runOnce(prepareExecution(input, context, { liftsExecutionCap: true }), context);
 
-const runOnce = async ({ run, gas }: CallExecution, context: WorkerContext): Promise<Data> => {
-  const result = await context.withState((reader, reads) => run({ reader, reads }, gas));
+const runOnce = async (execution: CallExecution, context: WorkerContext): Promise<Data> => {
+  const result = await context.complete(oneStep(execution, execution.gas));
   if (result.status !== "success") {
     throw callError(result);
   }
@@ -27,22 +28,19 @@ export interface RepeatedCallResult {
 /** Executes eth_call. If the node chose the gas, it executes the call again with half of it. Throws RpcError. */
 const runRepeatedCall = async (input: CallInput, context: WorkerContext): Promise<RepeatedCallResult> => {
   const execution = prepareExecution(input, context, { liftsExecutionCap: true });
-  const { call, gas, run } = execution;
+  const { call, gas } = execution;
   const result = await runOnce(execution, context);
   if (call.gas !== undefined && call.gas < input.gasCap) {
     return { result, holdsWithLessGas: true };
   }
-  const half = await context.withState((reader, reads) => run({ reader, reads }, gas / 2n));
+  const half = await context.complete(oneStep(execution, gas / 2n));
   return { result, holdsWithLessGas: half.status === "success" && formatData(half.returnData) === result };
 };
 
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
 export const runEstimate = async (input: CallInput, context: WorkerContext): Promise<bigint> => {
   const execution = prepareExecution(input, context, { movesPrecompiles: false });
-  return runSteps(
-    context,
-    stepsOf(execution, (steps) => estimateGas(execution, steps)),
-  );
+  return context.complete(stepsOf(execution, (steps) => estimateGas(execution, steps)));
 };
 
 export interface AccessListResult {
@@ -54,8 +52,7 @@ export interface AccessListResult {
 /** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
 export const runAccessList = async (input: CallInput, context: WorkerContext): Promise<AccessListResult> => {
   const execution = prepareExecution(input, context);
-  return runSteps(
-    context,
+  return context.complete(
     stepsOf(execution, async ({ step, ...source }) => {
       let accessList: readonly AccessListEntry[] = execution.call.accessList ?? [];
       const created = await step(() => execution.createdContract(source));
@@ -79,6 +76,9 @@ const stepsOf = <T>({ engine }: CallExecution, execute: (steps: Steps) => Promis
   createState: (reader) => engine.createState(reader),
   execute,
 });
+
+const oneStep = (execution: CallExecution, gas: bigint): SteppedRun<TransactionResult> =>
+  stepsOf(execution, ({ step, ...source }) => step(() => execution.run(source, gas)));
 
 const mergeAccessLists = (
   one: readonly AccessListEntry[],

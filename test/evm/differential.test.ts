@@ -7,10 +7,10 @@ import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { TransactionResult } from "../../src/evm/engine.ts";
 import { CachedState } from "../../src/evm/reads/cachedState.ts";
-import { completeRun } from "../../src/evm/reads/complete.ts";
 import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
+import { completeOne } from "../support/builders/completedRun.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { createMessage } from "../support/builders/plainCall.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
@@ -41,7 +41,8 @@ const source = nodeState.at(block);
 const known = new CachedState({ codes: new Map(), isNative: () => false });
 
 const run = async (call: PlainCall): Promise<TransactionResult> => {
-  const { result } = await completeRun(
+  const { result } = await completeOne(
+    engine,
     (reader) =>
       engine.transact(
         {

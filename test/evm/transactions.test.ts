@@ -13,13 +13,13 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import type { Engine, TransactionResult } from "../../src/evm/engine.ts";
 import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { CachedState } from "../../src/evm/reads/cachedState.ts";
-import { completeRun } from "../../src/evm/reads/complete.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { startCalls } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { compile } from "../support/builders/compile.ts";
+import { completeOne } from "../support/builders/completedRun.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { deploy } from "../support/servers/deployed.ts";
@@ -76,7 +76,8 @@ const replay = async (by: Engine, raw: Hex, before: string, mined: Mined): Promi
   if (from === undefined) {
     throw new Error("no sender");
   }
-  const completed = await completeRun(
+  const completed = await completeOne(
+    by,
     async (reader) => {
       const state = by.createState(reader);
       const environment = {

@@ -5,7 +5,7 @@ import type { AccountState, StateChanges, StateKeys, StateValues } from "../../s
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { CachedState } from "../../src/evm/reads/cachedState.ts";
-import { FirstMissing, MissingState } from "../../src/evm/reads/missingState.ts";
+import { MissingState } from "../../src/evm/reads/missingState.ts";
 import { ExecutedChain, layersOf } from "../../src/pending/executedChain.ts";
 import type { MessageBase } from "../../src/pending/flashblockJob.ts";
 import { flashblock } from "../support/builders/flashblocks.ts";
@@ -23,7 +23,7 @@ const valuesAt = (balance: bigint, { accounts, slots }: StateKeys): StateValues 
   blockHashes: [],
 });
 const balanceOf = (chain: ExecutedChain, address: Address) =>
-  chain.reader([], new FirstMissing()).account(address)?.balance;
+  chain.reader([], new MissingState(1)).account(address)?.balance;
 const missingOf = (chain: ExecutedChain, ...addresses: Address[]): StateKeys => {
   const missing = new MissingState();
   const reader = chain.reader([], missing);

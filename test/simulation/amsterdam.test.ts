@@ -23,6 +23,7 @@ import { runSimulation, type SimulationInput } from "../../src/simulation/runSim
 import { type BaseBlock, parseBaseBlock } from "../../src/simulation/simulatedHeader.ts";
 import { runAccessList, runCall, runEstimate } from "../../src/simulation/simulationTask.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";
+import { knownContext } from "../support/builders/completedRun.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";
 import { readerOf } from "../support/builders/stateRoot.ts";
@@ -123,7 +124,7 @@ const runOf = { eth_call: runCall, eth_estimateGas: runEstimate, eth_createAcces
 const runMethod = async (method: keyof typeof runOf, call: object): Promise<unknown> => {
   const input = { paramsText: text(call, "0x0"), block: genesis, forks: FORKS, gasCap: 50_000_000n };
   try {
-    const output = await runOf[method](input, { engine, withState: (run) => run(reader) });
+    const output = await runOf[method](input, knownContext(engine, reader));
     return JSON.parse(
       JSON.stringify(output, (_, value) => (typeof value === "bigint" ? formatQuantity(value) : value)),
     );
@@ -161,7 +162,7 @@ const simulate = async (params: unknown): Promise<Readonly<Record<string, unknow
     maxResponseBytes: 16 * 1024 * 1024,
   };
   try {
-    const output = await runSimulation(input, { engine, withState: (run) => run(reader) });
+    const output = await runSimulation(input, knownContext(engine, reader));
     return { result: JSON.parse(new TextDecoder().decode(output)) };
   } catch (error) {
     assert.ok(error instanceof RpcError);

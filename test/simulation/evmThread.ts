@@ -1,10 +1,10 @@
 import { MessageChannel } from "node:worker_threads";
-import type { StateKeys, StateSource } from "../../src/core/stateReader.ts";
+import type { StateSource } from "../../src/core/stateReader.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { EngineKind } from "../../src/evm/engineKind.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { type EvmRuns, evmTask } from "../../src/runs/evmTask.ts";
-import type { EvmRun, EvmRunOutput } from "../../src/runs/runMessages.ts";
+import type { EvmRun, EvmRunOutput, StateRequest } from "../../src/runs/runMessages.ts";
 import { Channel } from "../../src/threads/channel.ts";
 import type { JobFunctions } from "../../src/threads/workerSlot.ts";
 import { wrapEngines } from "../support/builders/faultyEngines.ts";
@@ -46,7 +46,8 @@ export const startEvmThread = async (
         timeLimitMs: Number.POSITIVE_INFINITY,
         ...run,
       };
-      const onAsk = (keys: unknown) => source.read(keys as StateKeys, new AbortController().signal);
+      const onAsk = (request: unknown) =>
+        source.read((request as StateRequest).keys, new AbortController().signal);
       return caller.call("run", input, { onAsk }) as Promise<EvmRunOutput>;
     },
     transactions,

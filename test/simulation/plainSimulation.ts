@@ -2,6 +2,7 @@ import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
+import { knownContext } from "../support/builders/completedRun.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { type PlainState, readerOf } from "../support/builders/stateRoot.ts";
 
@@ -44,7 +45,7 @@ export const simulate = async (
 ): Promise<readonly SimulatedBlock[]> => {
   const paramsText = new TextEncoder().encode(JSON.stringify([payload]));
   const reader = readerOf(EMPTY, () => ZERO_HASH);
-  const text = await runSimulation({ ...INPUT, ...options, paramsText }, { engine, withState: (run) => run(reader) });
+  const text = await runSimulation({ ...INPUT, ...options, paramsText }, knownContext(engine, reader));
   return JSON.parse(new TextDecoder().decode(text));
 };
 /** Simulates one block and returns its result. */

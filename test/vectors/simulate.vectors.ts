@@ -6,6 +6,7 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
+import { knownContext } from "../support/builders/completedRun.ts";
 import { readerOf } from "../support/builders/stateRoot.ts";
 import { readConformanceChain } from "./conformanceChain.ts";
 import { maskSimulation } from "./maskSimulation.ts";
@@ -40,7 +41,7 @@ const answer = async ({ params = [] }: Request, options: Partial<SimulationInput
     ...options,
   };
   try {
-    const text = await runSimulation(input, { engine: by, withState: (run) => run(reader) });
+    const text = await runSimulation(input, knownContext(by, reader));
     return { result: JSON.parse(new TextDecoder().decode(text)) };
   } catch (error) {
     if (!(error instanceof RpcError)) {

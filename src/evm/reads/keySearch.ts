@@ -3,7 +3,7 @@ import { DeadlineError } from "../deadlineError.ts";
 import type { ExecutionState } from "../executionState.ts";
 import { type GuessedValues, largeGuesses } from "./guesses.ts";
 import { IncompleteState } from "./incompleteState.ts";
-import { MissingState } from "./missingState.ts";
+import type { MissingState } from "./missingState.ts";
 import { StateKeySet } from "./stateKeySet.ts";
 import type { SteppedRun } from "./steppedRun.ts";
 import type { WrittenState } from "./writtenState.ts";
@@ -116,7 +116,7 @@ class Pass {
     this.#options = options;
     this.written = written;
     this.#untilMs = performance.now() + options.maxMs;
-    this.reader = new IncompleteState(MissingState, (missing) => options.readerOf(missing, this.#guesses));
+    this.reader = new IncompleteState((missing) => options.readerOf(missing, this.#guesses));
   }
 
   /** Executes a step on a state of its own, to see whether the step itself reads a guess. */

@@ -13,16 +13,17 @@ class SpeculationLimitError extends Error {
   override readonly name = "SpeculationLimitError";
 }
 
-/** Stops a run at its first missing value. */
-class LacksState extends Error {
-  override readonly name = "LacksState";
-}
-
-/** Records the values that a run read and that were not cached. */
+/** Records the values that a run read and that were not known. */
 export class MissingState {
+  readonly #maxKeys: number;
   readonly #keys = new StateKeySet();
   readonly #loops = createLoopGuard();
   #reads = 0;
+
+  /** The run stops at the missing value of this number. With 1 it never goes on with a guess. */
+  constructor(maxKeys = MAX_KEYS) {
+    this.#maxKeys = maxKeys;
+  }
 
   get count(): number {
     return this.#keys.size;
@@ -30,6 +31,7 @@ export class MissingState {
 
   account(address: Address): void {
     this.#keys.addAccount(address);
+    this.#checkKeys();
   }
 
   slot(address: Address, slot: Hash): void {
@@ -38,10 +40,12 @@ export class MissingState {
     }
     this.#loops.check(address, slot, this.#keys.size === 0);
     this.#keys.addSlot(address, slot);
+    this.#checkKeys();
   }
 
   blockHash(number: bigint): void {
     this.#keys.addBlockHash(number);
+    this.#checkKeys();
   }
 
   /** Called at every read. Throws SpeculationLimitError if the run has guessed too much. */
@@ -50,7 +54,7 @@ export class MissingState {
       return;
     }
     this.#reads++;
-    if (this.#keys.size > MAX_KEYS || this.#reads > MAX_READS) {
+    if (this.#reads > MAX_READS) {
       throw new SpeculationLimitError();
     }
   }
@@ -58,23 +62,11 @@ export class MissingState {
   keys(): StateKeys {
     return this.#keys.keys();
   }
-}
 
-/** For a run that must not guess: records the first missing value and throws LacksState. */
-export class FirstMissing extends MissingState {
-  override account(address: Address): void {
-    super.account(address);
-    throw new LacksState(address);
-  }
-
-  override slot(address: Address, slot: Hash): void {
-    super.slot(address, slot);
-    throw new LacksState(address);
-  }
-
-  override blockHash(number: bigint): void {
-    super.blockHash(number);
-    throw new LacksState(String(number));
+  #checkKeys(): void {
+    if (this.#keys.size >= this.#maxKeys) {
+      throw new SpeculationLimitError();
+    }
   }
 }
 

@@ -18,7 +18,7 @@ export interface Steps {
   readonly reads: ReadRecorder | undefined;
 }
 
-/** A run over several transactions. */
+/** A run over one or more executions. */
 export interface SteppedRun<T> {
   createState(reader: StateReader): ExecutionState;
   /** Executes the run. Only its steps read state. Everything else depends on the results of the steps alone. */
@@ -28,10 +28,8 @@ export interface SteppedRun<T> {
 /** The part of a thread that a run uses. */
 export interface WorkerContext {
   engine(rules: Rules): Engine;
-  /** Repeats the run until the state has all values that it reads. `reads` is empty each time, and absent unless requested. */
-  withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T>;
-  /** Repeats only a step that lacks a value. Absent if the run is compared: an engine is observed over a whole run. */
-  withSteps?<T>(run: SteppedRun<T>): Promise<T>;
+  /** Returns the result of the run on the state of its block. Throws the run's error. */
+  complete<T>(run: SteppedRun<T>): Promise<T>;
 }
 
 /** The part of a thread that a run uses which fetches its state itself. */
@@ -41,12 +39,3 @@ export interface FetchingContext extends WorkerContext {
   /** Returns values that this thread lacks. `calls` will run on the same state: what they read may be among the values. */
   fetch(keys: StateKeys, calls?: readonly PlainCall[]): Promise<StateValues>;
 }
-
-/** Completes a run over several transactions. */
-export const runSteps = <T>(context: Pick<WorkerContext, "withState" | "withSteps">, run: SteppedRun<T>): Promise<T> =>
-  context.withSteps
-    ? context.withSteps(run)
-    : context.withState((reader, reads) => {
-        const state = run.createState(reader);
-        return run.execute({ step: async (execute) => execute(state), reader, reads });
-      });
