@@ -4,7 +4,7 @@ import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { StateKeys, StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/chainForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
-import type { ModuleKind } from "../evm/fast/fastModule.ts";
+import type { ModuleKind } from "../evm/engine.ts";
 import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import { ownerOf } from "../limits/fairQueue.ts";

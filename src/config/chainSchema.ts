@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
-import { ENGINE_KINDS } from "../evm/engineKind.ts";
+import { ENGINE_KINDS } from "../evm/engine.ts";
 import { DEFAULT_CONCURRENCY, MAX_BATCH_CALLS, MAX_WAITING_CALLS } from "../nodes/nodeConfig.ts";
 import { BREAKER } from "../nodes/nodeState.ts";
 import { count, lowerCaseName, milliseconds, removedValue, urlWith } from "./optionTypes.ts";

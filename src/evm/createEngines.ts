@@ -1,6 +1,5 @@
 import type { Rules } from "../ethereum/rules.ts";
-import type { Engine } from "./engine.ts";
-import type { EngineKind, EngineOptions } from "./engineKind.ts";
+import type { Engine, EngineKind, EngineOptions } from "./engine.ts";
 
 /** Returns the engine of a set of rules. */
 export type Engines = (rules: Rules) => Engine;

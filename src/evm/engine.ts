@@ -119,6 +119,20 @@ export interface Engine extends ActiveRules {
   systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array>;
 }
 
+/** `reference` is the unmodified library. */
+export const ENGINE_KINDS = ["fast", "reference"] as const;
+export type EngineKind = (typeof ENGINE_KINDS)[number];
+
+/** The modules of the fast engine, two builds of the same sources: revm, and op-revm for the OP stack. */
+export type ModuleKind = "ethereum" | "optimism";
+
+export interface EngineOptions {
+  /** Reports whether the deadline of the running execution has passed. The fast engine throws DeadlineError then. */
+  isLate?(): boolean;
+  /** The module that the thread will need. It is loaded, and its first run is done, before the engines are returned. */
+  readonly module?: ModuleKind | undefined;
+}
+
 /** Where a user of an engine executes. */
 export interface ExecutionContext extends TransactionContext {
   readonly engine: Engine;

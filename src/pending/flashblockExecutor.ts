@@ -1,11 +1,8 @@
 import type { StateChanges } from "../core/stateReader.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
-import { NotExecutableError } from "../evm/notExecutableError.ts";
-import { complete } from "../evm/reads/complete.ts";
-import type { FetchingContext } from "../evm/reads/steppedRun.ts";
-import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
-import { TransactionError } from "../evm/transactionError.ts";
+import { NotExecutableError, TooManyReadsError, TransactionError } from "../evm/executionErrors.ts";
+import { complete, type FetchingContext } from "../evm/reads/complete.ts";
 import type { Decoded } from "./decodeTransaction.ts";
 import {
   appendExecuted,

@@ -2,7 +2,7 @@ import type { StateReader, StateValues } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { formatWord, type Hash, parseData } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine, ExecutionContext } from "../evm/engine.ts";
-import type { SteppedRun } from "../evm/reads/steppedRun.ts";
+import type { SteppedRun } from "../evm/reads/complete.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS, type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";

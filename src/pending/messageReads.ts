@@ -1,11 +1,10 @@
 import { NO_KEYS, type StateChanges, type StateKeys } from "../core/stateReader.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
-import type { RunProgress } from "../evm/reads/complete.ts";
+import { TooManyReadsError } from "../evm/executionErrors.ts";
+import type { FetchingContext, RunProgress } from "../evm/reads/complete.ts";
 import { alternatingGuesses } from "../evm/reads/guesses.ts";
 import { type FoundKeys, KeySearch } from "../evm/reads/keySearch.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
-import type { FetchingContext } from "../evm/reads/steppedRun.ts";
-import { TooManyReadsError } from "../evm/tooManyReadsError.ts";
 import type { ExecutedChain } from "./executedChain.ts";
 import { executeTransaction, type Prepared } from "./executeTransaction.ts";
 import { alwaysReadKeys, lacksCode, plainCallOf, type ReadSets } from "./expectedKeys.ts";

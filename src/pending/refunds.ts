@@ -2,7 +2,7 @@ import { parseData } from "../ethereum/hex.ts";
 import { BASE_FEE_VAULT, OPERATOR_FEE_VAULT, operatorFee } from "../ethereum/opFees.ts";
 import { parsePostExec, refundsByIndex } from "../ethereum/postExec.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
-import { NotExecutableError } from "../evm/notExecutableError.ts";
+import { NotExecutableError } from "../evm/executionErrors.ts";
 import { l1AttributesOf } from "../evm/opChainFees.ts";
 import type { Executed, FlashblockJob, Payer } from "./flashblockJob.ts";
 

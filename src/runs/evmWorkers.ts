@@ -1,7 +1,6 @@
 import type { ReadSet } from "../core/readSet.ts";
 import type { StateSource } from "../core/stateReader.ts";
-import type { EngineKind } from "../evm/engineKind.ts";
-import type { ModuleKind } from "../evm/fast/fastModule.ts";
+import type { EngineKind, ModuleKind } from "../evm/engine.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type PoolLane, WorkerPoolError } from "../threads/poolLane.ts";

@@ -1,7 +1,6 @@
 import type { ReadSet } from "../core/readSet.ts";
 import type { PlainCall, StateKeys, StateValues } from "../core/stateReader.ts";
-import type { EngineKind } from "../evm/engineKind.ts";
-import type { ModuleKind } from "../evm/fast/fastModule.ts";
+import type { EngineKind, ModuleKind } from "../evm/engine.ts";
 
 /** The engine and the module of a chain. A thread loads them when it starts, or with the first run. */
 export interface EvmTaskData {

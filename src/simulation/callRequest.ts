@@ -1,6 +1,6 @@
 import { type Address, type Hash, ZERO_ADDRESS } from "../ethereum/hex.ts";
 import type { AccessListEntry, Authorization } from "../ethereum/transaction.ts";
-import { NotExecutableError } from "../evm/notExecutableError.ts";
+import { NotExecutableError } from "../evm/executionErrors.ts";
 import type { Fields } from "../json/jsonBytes.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import {

@@ -1,9 +1,9 @@
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import { MAX_EXECUTION_GAS } from "../evm/checks/forkNumbers.ts";
 import type { TransactionResult } from "../evm/engine.ts";
+import { TransactionError } from "../evm/executionErrors.ts";
 import { OUT_OF_GAS } from "../evm/halts/haltText.ts";
-import type { Steps } from "../evm/reads/steppedRun.ts";
-import { TransactionError } from "../evm/transactionError.ts";
+import type { Steps } from "../evm/reads/complete.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallExecution, type CallSource, callError } from "./callExecution.ts";
 

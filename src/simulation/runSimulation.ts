@@ -2,7 +2,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import { concatBytes } from "../ethereum/rlp.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
-import type { SteppedRun, Steps, WorkerContext } from "../evm/reads/steppedRun.ts";
+import type { SteppedRun, Steps, WorkerContext } from "../evm/reads/complete.ts";
 import { type PlannedBlock, planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, type FormatOptions, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";

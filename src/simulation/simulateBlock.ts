@@ -12,7 +12,7 @@ import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../et
 import type { ActiveRules, BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
 import { footprintScalarOf } from "../evm/opChainFees.ts";
 import type { ReadRecorder } from "../evm/readRecorder.ts";
-import type { Step } from "../evm/reads/steppedRun.ts";
+import type { Step } from "../evm/reads/complete.ts";
 import { type BlockStart, startCalls, writeStartSlots } from "../evm/systemCalls.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 import { overrideState } from "./overrideState.ts";

@@ -1,7 +1,7 @@
 import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
 import type { TransactionResult } from "../evm/engine.ts";
-import type { SteppedRun, Steps, WorkerContext } from "../evm/reads/steppedRun.ts";
+import type { SteppedRun, Steps, WorkerContext } from "../evm/reads/complete.ts";
 import { evmTask } from "../runs/evmTask.ts";
 import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
 import { estimateGas } from "./estimateGas.ts";

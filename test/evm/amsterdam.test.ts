@@ -8,7 +8,7 @@ import { numberBytes, stripZeros } from "../../src/ethereum/rlp.ts";
 import type { AccessListEntry } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
-import { TransactionError } from "../../src/evm/transactionError.ts";
+import { TransactionError } from "../../src/evm/executionErrors.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { type PlainState, readerOf, stateRoot, withChanges } from "../support/builders/stateRoot.ts";
 

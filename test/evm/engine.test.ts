@@ -8,7 +8,7 @@ import { rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { Engine, TransactionContext, TransactionOptions } from "../../src/evm/engine.ts";
-import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
+import { NotExecutableError } from "../../src/evm/executionErrors.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { createBlock, createMessage } from "../support/builders/plainCall.ts";
 

@@ -3,10 +3,9 @@ import { test } from "node:test";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
-import { DeadlineError } from "../../src/evm/deadlineError.ts";
+import { DeadlineError, NotExecutableError } from "../../src/evm/executionErrors.ts";
 import { FastEngine } from "../../src/evm/fast/fastEngine.ts";
 import { FastInstances } from "../../src/evm/fast/fastInstances.ts";
-import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { createBlock, createMessage } from "../support/builders/plainCall.ts";
 
 const AT: Address = `0x${"ca".repeat(20)}`;

@@ -6,7 +6,7 @@ import type { StateReader } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import type { EthereumFork } from "../../src/ethereum/rules.ts";
 import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
-import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
+import { NotExecutableError } from "../../src/evm/executionErrors.ts";
 import { ReadRecorder } from "../../src/evm/readRecorder.ts";
 import { ReferenceEngine } from "../../src/evm/reference/referenceEngine.ts";
 import { ReferenceState } from "../../src/evm/reference/referenceState.ts";

@@ -4,7 +4,7 @@ import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
-import type { EngineKind } from "../../src/evm/engineKind.ts";
+import type { EngineKind } from "../../src/evm/engine.ts";
 import { EvmThreads } from "../../src/runs/evmThreads.ts";
 import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 import type { CallInput } from "../../src/simulation/callExecution.ts";

@@ -1,7 +1,7 @@
 import { MessageChannel } from "node:worker_threads";
 import type { StateSource } from "../../src/core/stateReader.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { EngineKind } from "../../src/evm/engineKind.ts";
+import type { EngineKind } from "../../src/evm/engine.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { type EvmRuns, evmTask } from "../../src/runs/evmTask.ts";
 import type { EvmRun, EvmRunOutput, StateRequest } from "../../src/runs/runMessages.ts";
@@ -46,8 +46,7 @@ export const startEvmThread = async (
         timeLimitMs: Number.POSITIVE_INFINITY,
         ...run,
       };
-      const onAsk = (request: unknown) =>
-        source.read((request as StateRequest).keys, new AbortController().signal);
+      const onAsk = (request: unknown) => source.read((request as StateRequest).keys, new AbortController().signal);
       return caller.call("run", input, { onAsk }) as Promise<EvmRunOutput>;
     },
     transactions,

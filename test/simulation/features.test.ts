@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
+import { NotExecutableError } from "../../src/evm/executionErrors.ts";
 import { simulateOne as one, simulate } from "./plainSimulation.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;

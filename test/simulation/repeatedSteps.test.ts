@@ -4,7 +4,7 @@ import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { numberBytes } from "../../src/ethereum/rlp.ts";
-import type { EngineKind } from "../../src/evm/engineKind.ts";
+import type { EngineKind } from "../../src/evm/engine.ts";
 import { BEACON_ROOTS, BLOCK_HASHES } from "../../src/evm/systemCalls.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { runSimulation } from "../../src/simulation/runSimulation.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
+import { NotExecutableError } from "../../src/evm/executionErrors.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { knownContext } from "../support/builders/completedRun.ts";

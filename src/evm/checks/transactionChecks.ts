@@ -1,5 +1,5 @@
 import type { ActiveRules, TransactionContext } from "../engine.ts";
-import { TransactionError } from "../transactionError.ts";
+import { TransactionError } from "../executionErrors.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { checksumAddress } from "./checksumAddress.ts";
 import { forkNumbers, MAX_EXECUTION_GAS } from "./forkNumbers.ts";

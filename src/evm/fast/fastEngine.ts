@@ -8,11 +8,12 @@ import type {
   BlockGas,
   DepositResult,
   Engine,
+  EngineOptions,
+  ModuleKind,
   TransactionContext,
   TransactionOptions,
   TransactionResult,
 } from "../engine.ts";
-import type { EngineOptions } from "../engineKind.ts";
 import type { ExecutionState } from "../executionState.ts";
 import { NONCE_OVERFLOW } from "../halts/haltText.ts";
 import type { RejectedInput } from "../halts/precompileFault.ts";
@@ -21,7 +22,6 @@ import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
-import type { ModuleKind } from "./fastModule.ts";
 import {
   depositRequest,
   type FastRequest,

@@ -2,12 +2,11 @@ import { randomBytes } from "node:crypto";
 import type { StateReader } from "../../core/stateReader.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
-import { DeadlineError } from "../deadlineError.ts";
 import type { BlockEnvironment } from "../engine.ts";
+import { DeadlineError } from "../executionErrors.ts";
 import { cryptoImports } from "./fastCrypto.ts";
 import type { FastRules } from "./fastRules.ts";
-import { ModuleMemory } from "./moduleMemory.ts";
-import { moduleNumber } from "./moduleNumber.ts";
+import { ModuleMemory, moduleNumber } from "./moduleMemory.ts";
 
 const MISSING = 0;
 const EXISTS = 1;

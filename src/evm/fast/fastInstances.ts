@@ -1,6 +1,7 @@
+import { readFileSync } from "node:fs";
 import type { Address } from "../../ethereum/hex.ts";
+import type { ModuleKind } from "../engine.ts";
 import { FastInstance } from "./fastInstance.ts";
-import { compileModule, type ModuleKind } from "./fastModule.ts";
 import type { FastRules } from "./fastRules.ts";
 
 /** States that one instance holds before another is made. Memory of a module never shrinks. */
@@ -63,3 +64,7 @@ export class FastInstances {
 
 const isUsedUp = ({ instance, states }: Current): boolean =>
   states >= MAX_STATES || instance.isBroken || instance.memory.byteLength >= MAX_BYTES;
+
+/** Compiles a module. V8 shares the compiled code with the other threads of the process. */
+const compileModule = (kind: ModuleKind): WebAssembly.Module =>
+  new WebAssembly.Module(readFileSync(new URL(`../wasm/${kind}.wasm`, import.meta.url)));

@@ -5,8 +5,7 @@ import type { ActiveRules, TransactionOptions } from "../engine.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { type AuthorizationSigner, signerOf } from "./authorizationSigner.ts";
 import type { FastInstance } from "./fastInstance.ts";
-import type { ModuleMemory } from "./moduleMemory.ts";
-import { moduleNumber } from "./moduleNumber.ts";
+import { type ModuleMemory, moduleNumber } from "./moduleMemory.ts";
 
 const NOTHING = new Uint8Array(0);
 const ADDRESS_BYTES = 20;

@@ -1,5 +1,5 @@
 import { type EthereumFork, isForkActive, type OpFork, type Rules } from "../../ethereum/rules.ts";
-import type { ModuleKind } from "./fastModule.ts";
+import type { ModuleKind } from "../engine.ts";
 
 /** The rules of a block as the module needs them. */
 export interface FastRules {

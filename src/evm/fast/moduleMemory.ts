@@ -1,4 +1,5 @@
 import type { Address, Data, Hash } from "../../ethereum/hex.ts";
+import { NotExecutableError } from "../executionErrors.ts";
 
 const NOTHING = new Uint8Array(0);
 const LIMB_BITS = 64n;
@@ -121,3 +122,11 @@ export class ModuleMemory {
     return this.bytes(start, end - start);
   }
 }
+
+/** Returns a number that the WebAssembly module can represent. Throws NotExecutableError for a larger one, which geth allows. */
+export const moduleNumber = (value: bigint, bits: 64 | 128, name: string): bigint => {
+  if (BigInt.asUintN(bits, value) !== value) {
+    throw new NotExecutableError(`the ${name} has more than ${bits} bits`);
+  }
+  return value;
+};

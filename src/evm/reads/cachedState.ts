@@ -1,7 +1,7 @@
 import type { AccountState, StateKeys, StateReader, StateValues } from "../../core/stateReader.ts";
 import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
-import { NotExecutableError } from "../notExecutableError.ts";
+import { NotExecutableError } from "../executionErrors.ts";
 import { type GuessedValues, largeGuesses } from "./guesses.ts";
 import type { MissingState } from "./missingState.ts";
 

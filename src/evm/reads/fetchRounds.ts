@@ -1,12 +1,11 @@
 import type { StateKeys, StateReader, StateValues } from "../../core/stateReader.ts";
+import { TooManyReadsError } from "../executionErrors.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
-import { TooManyReadsError } from "../tooManyReadsError.ts";
 import type { CachedState } from "./cachedState.ts";
-import type { Completion, RunProgress } from "./complete.ts";
+import type { Completion, RunProgress, SteppedRun } from "./complete.ts";
 import { KeySearch } from "./keySearch.ts";
 import type { MissingState } from "./missingState.ts";
 import { StateKeySet } from "./stateKeySet.ts";
-import type { SteppedRun } from "./steppedRun.ts";
 import { WrittenState } from "./writtenState.ts";
 
 /** Values that one run may fetch. Each needs one to three calls to a node. */

@@ -1,11 +1,10 @@
 import type { StateChanges, StateKeys, StateReader } from "../../core/stateReader.ts";
-import { DeadlineError } from "../deadlineError.ts";
+import { DeadlineError } from "../executionErrors.ts";
 import type { ExecutionState } from "../executionState.ts";
+import type { SteppedRun } from "./complete.ts";
 import { type GuessedValues, largeGuesses } from "./guesses.ts";
-import { IncompleteState } from "./incompleteState.ts";
-import type { MissingState } from "./missingState.ts";
+import { IncompleteState, type MissingState } from "./missingState.ts";
 import { StateKeySet } from "./stateKeySet.ts";
-import type { SteppedRun } from "./steppedRun.ts";
 import type { WrittenState } from "./writtenState.ts";
 
 /** After this number of executions without a missing value, a step is not guessed again. */

@@ -4,7 +4,7 @@ import { Address as AddressBytes, EthereumJSError } from "@ethereumjs/util";
 import { createVM, type RunTxResult, runTx, type VM } from "@ethereumjs/vm";
 import { type Address, parseData } from "../../ethereum/hex.ts";
 import type { TransactionContext } from "../engine.ts";
-import { NotExecutableError } from "../notExecutableError.ts";
+import { NotExecutableError } from "../executionErrors.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { InstrumentedEvm } from "./instrumentedEvm.ts";

@@ -16,9 +16,9 @@ import type {
   TransactionOptions,
   TransactionResult,
 } from "../engine.ts";
+import { NotExecutableError } from "../executionErrors.ts";
 import type { ExecutionState } from "../executionState.ts";
 import { BN254_POINT_BYTES, describeBn254 } from "../halts/precompileFault.ts";
-import { NotExecutableError } from "../notExecutableError.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { verifyKzgProof } from "./kzg.ts";

@@ -1,8 +1,8 @@
 import { formatReads, type ReadSet } from "../../../src/core/readSet.ts";
 import { formatData } from "../../../src/ethereum/hex.ts";
 import type { Engine, TransactionContext, TransactionResult } from "../../../src/evm/engine.ts";
+import { TransactionError } from "../../../src/evm/executionErrors.ts";
 import { ReadRecorder } from "../../../src/evm/readRecorder.ts";
-import { TransactionError } from "../../../src/evm/transactionError.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
 import { type PlainState, readerOf, withChanges } from "../../support/builders/stateRoot.ts";
 import type { FuzzCase } from "./randomWorld.ts";

@@ -1,8 +1,7 @@
 import type { StateReader } from "../../../src/core/stateReader.ts";
 import type { Engine } from "../../../src/evm/engine.ts";
-import { complete } from "../../../src/evm/reads/complete.ts";
+import { complete, type Steps, type WorkerContext } from "../../../src/evm/reads/complete.ts";
 import { type FetchedState, FetchRounds } from "../../../src/evm/reads/fetchRounds.ts";
-import type { Steps, WorkerContext } from "../../../src/evm/reads/steppedRun.ts";
 
 /** The part of a thread that a run uses, on a state whose values are all known. */
 export const knownContext = (engine: WorkerContext["engine"], reader: StateReader): WorkerContext => ({

@@ -1,4 +1,0 @@
-/** A run reads more values than it may fetch. */
-export class TooManyReadsError extends Error {
-  override readonly name = "TooManyReadsError";
-}
