@@ -110,11 +110,6 @@ export class PoolLane {
     return this.#running;
   }
 
-  /** Number of jobs that wait for a thread. */
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
   /** Number of jobs that may start now. */
   get ready(): number {
     return Math.min(this.#waiting.size, Math.max(0, this.#maxRunning - this.#running));

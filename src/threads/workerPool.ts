@@ -18,8 +18,6 @@ export interface WorkerPoolOptions {
   readonly onThreads?: ((threads: number) => void) | undefined;
   /** Called when a thread ended by itself, or a job threw. */
   readonly onFailure?: ((error: Error) => void) | undefined;
-  /** Called when a job reached its time limit. */
-  readonly onDeadline?: (() => void) | undefined;
 }
 
 /**
@@ -34,7 +32,7 @@ export class WorkerPool {
   readonly #ownLane: PoolLane;
   #isClosed = false;
 
-  constructor({ entry, data, size, maxWaiting, limits, onThreads, onFailure, onDeadline }: WorkerPoolOptions) {
+  constructor({ entry, data, size, maxWaiting, limits, onThreads, onFailure }: WorkerPoolOptions) {
     this.#slotOptions = {
       entry,
       data,
@@ -42,7 +40,6 @@ export class WorkerPool {
       onFree: () => this.#assign(),
       onThread: () => onThreads?.(this.#slots.filter(({ hasThread }) => hasThread).length),
       onFailure: (error: Error) => onFailure?.(error),
-      onDeadline: () => onDeadline?.(),
     };
     this.grow(size);
     this.#ownLane = this.lane({ maxWaiting });
@@ -73,11 +70,6 @@ export class WorkerPool {
     }
   }
 
-  /** Number of jobs that run. */
-  get busy(): number {
-    return this.#slots.filter(({ isBusy }) => isBusy).length;
-  }
-
   /** Number of threads that would run a job at once. */
   get idle(): number {
     return this.#slots.filter(({ isIdle }) => isIdle).length;
@@ -91,11 +83,6 @@ export class WorkerPool {
     for (const slot of this.#slots.filter(({ isEmpty }) => isEmpty)) {
       slot.start();
     }
-  }
-
-  /** Number of jobs that wait for a thread. */
-  get waiting(): number {
-    return this.#lanes.reduce((sum, { waiting }) => sum + waiting, 0);
   }
 
   async close(): Promise<void> {

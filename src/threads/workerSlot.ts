@@ -30,7 +30,6 @@ export interface WorkerSlotOptions {
   readonly onThread: () => void;
   /** A thread ended by itself, or a job threw. */
   readonly onFailure: (error: Error) => void;
-  readonly onDeadline: () => void;
 }
 
 /** The place of one thread in a pool, with the job that runs on it. A thread that is lost or ended is replaced. */
@@ -65,10 +64,6 @@ export class WorkerSlot {
 
   get isIdle(): boolean {
     return this.#isLoaded && this.#job === "none";
-  }
-
-  get isBusy(): boolean {
-    return this.#job === "running";
   }
 
   /** Of the thread's last job. */
@@ -115,10 +110,7 @@ export class WorkerSlot {
     this.#ending = ending;
     const endWatch = watchJob(
       job,
-      () => {
-        this.#options.onDeadline();
-        ending.abort(new WorkerPoolError("deadline"));
-      },
+      () => ending.abort(new WorkerPoolError("deadline")),
       (reason) => ending.abort(reason),
     );
     const ended = Promise.withResolvers<void>();
