@@ -15,7 +15,7 @@ import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
 import { createDevnetPending } from "./devnetPending.ts";
 import { createRig } from "./pendingRig.ts";
-import { environmentFields } from "./sealBlock.ts";
+import { createBegunRig, environmentFields } from "./sealBlock.ts";
 
 const SIGNAL = new AbortController().signal;
 const RING_SLOTS = 8_191n;
@@ -138,8 +138,7 @@ const header = (number: bigint, change: HeaderFields = {}): HeaderFields => ({
 
 const messages = (number: bigint) => raws.map((each, index) => flashblock(index, { number, transactions: [each] }));
 
-const createSource = (t: TestContext) => {
-  const rig = createRig(t);
+const createSource = (t: TestContext, rig = createRig(t)) => {
   const source = new FeedSource((block, signal) => rig.pending.findExecuted(block, signal));
   return { source, rig, read: () => source.read(rig.heads.current().latest, SIGNAL) };
 };
@@ -184,8 +183,9 @@ test("a block that differs from its execution has no write set, and nothing is e
 });
 
 test("a block on a block that differs has no write set, even if it equals its own execution", async (t) => {
-  const { rig, read } = createSource(t);
+  const { rig, read } = createSource(t, await createBegunRig(t));
   await rig.send(...messages(101n), ...messages(102n));
+  assert.equal(rig.shown(), "102-1");
   rig.heads.move(
     { number: 101n, header: header(101n, { receiptsRoot: hashOf(2) }) },
     { number: 102n, header: header(102n) },
