@@ -33,7 +33,7 @@ interface StateFetchResult {
 }
 
 const MAX_IMPLEMENTATIONS = 10_000;
-/** A value counts each time it is set. Above this number all values are discarded. */
+/** Above this number all values are discarded. */
 const MAX_KNOWN_VALUES = 200_000;
 
 /** The known values at a base block, and above it one version for each executed job, with the job before it as its parent. */
@@ -90,7 +90,10 @@ export class ExecutedChain {
         const written = findAccount(layers, address);
         return written ? written.account : base.account(address);
       },
-      code: base.code,
+      code: (hash, address) => {
+        const written = findAccount(layers, address);
+        return (written?.account?.codeHash === hash ? written.code : undefined) ?? base.code(hash, address);
+      },
       storage: (address, slot) => findSlot(layers, address, slot) ?? base.storage(address, slot),
       blockHash: base.blockHash,
     };

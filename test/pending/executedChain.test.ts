@@ -109,6 +109,32 @@ test("a thread that replaces another starts above the sealed block, whose messag
   assert.throws(() => chain.ancestors(4), /not executed in this thread/);
 });
 
+test("the code of a contract that a message created is found although the cache of codes has evicted it", () => {
+  const codes = new Map<Hash, Uint8Array>();
+  const { chain } = create(async (_, keys) => valuesAt(5n, keys), codes);
+  const hash: Hash = `0x${"c0".repeat(32)}`;
+  const created: StateChanges = new Map([
+    [ALICE, { account: { ...account(1n), codeHash: hash }, code: Uint8Array.of(1), isCleared: true, slots: new Map() }],
+  ]);
+  chain.add(version(1, created));
+  codes.clear();
+  assert.deepEqual(chain.reader([created], new MissingState(1)).code(hash, ALICE), Uint8Array.of(1));
+});
+
+test("a block that writes known values again and again evicts none", async () => {
+  const { chain, moveTo, fetch } = create(async (_, keys) => valuesAt(5n, keys));
+  await fetch(keysOf(BOB));
+  const slots = Array.from({ length: 10_000 }, (_, at): [Hash, Uint8Array] => [
+    `0x${at.toString(16).padStart(64, "0")}`,
+    Uint8Array.of(1),
+  ]);
+  for (let id = 1; id < 30; id++) {
+    chain.add(version(id, new Map([[ALICE, { account: account(1n), isCleared: false, slots: new Map(slots) }]])));
+    moveTo(block(BigInt(id + 1)), id);
+  }
+  assert.equal(balanceOf(chain, BOB), 5n);
+});
+
 test("an account whose code was evicted is fetched again", async () => {
   const codes = new Map<Hash, Uint8Array>();
   const hash: Hash = `0x${"c0".repeat(32)}`;

@@ -22,15 +22,16 @@ export class CachedState {
   readonly #accounts = new Map<Address, AccountState | undefined>();
   readonly #storage = new Map<Address, Map<Hash, Uint8Array>>();
   readonly #blockHashes = new Map<bigint, Hash>();
-  #size = 0;
+  /** Number of slots. */
+  #slots = 0;
 
   constructor(options: CachedStateOptions) {
     this.#options = options;
   }
 
-  /** Number of values that were added. */
+  /** Number of cached values. */
   get size(): number {
-    return this.#size;
+    return this.#accounts.size + this.#slots + this.#blockHashes.size;
   }
 
   add(values: StateValues): void {
@@ -42,13 +43,13 @@ export class CachedState {
     }
     for (const [address, slot, value] of values.slots) {
       const slots = this.#storage.get(address) ?? new Map<Hash, Uint8Array>();
+      this.#slots += slots.has(slot) ? 0 : 1;
       slots.set(slot, value);
       this.#storage.set(address, slots);
     }
     for (const [number, hash] of values.blockHashes) {
       this.#blockHashes.set(number, hash);
     }
-    this.#size += values.accounts.length + values.slots.length + values.blockHashes.length;
   }
 
   code(hash: Hash): Uint8Array | undefined {
