@@ -33,7 +33,7 @@ const PERIOD_MS = 12_000;
  */
 const IDLE_PERIOD_MS = 24_000;
 const FIRST_PERIOD_MS = 500;
-const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 60_000 };
+const BACKOFF = { failures: 1, openMs: PERIOD_MS, maxOpenMs: 2 * PERIOD_MS };
 
 /** The errors of a node that has no such block or does not know the tag. Any other error says nothing about it. */
 const NO_BLOCK: ReadonlySet<NodeErrorKind> = new Set([

@@ -75,6 +75,26 @@ for (const [failing, other] of [
   });
 }
 
+test("a final block is known within two reads after a node did not answer for minutes", async (t) => {
+  let isFailing = true;
+  const { clock, chain, heads } = await trackHeads(t, {
+    ...{ height: 60, nodes: 1 },
+    alter: ([node]) => {
+      const { send } = node ?? {};
+      if (node !== undefined && send !== undefined) {
+        node.send = (call, reach) =>
+          isFailing && call.params[0] === "finalized"
+            ? Promise.reject(new NodeError("timeout", node.name, "no response"))
+            : send(call, reach);
+      }
+    },
+  });
+  await mineFor({ clock, chain }, 150_000, BLOCK_MS, () => heads.markActive());
+  isFailing = false;
+  await mineFor({ clock, chain }, 36_000, BLOCK_MS, () => heads.markActive());
+  assert.ok(heads.current()?.finalized);
+});
+
 test("of three origins, two must report a block as final also while the third answers with an error", async (t) => {
   const { clock, chain, heads } = await trackHeads(t, {
     ...{ height: 60, nodes: 3 },
