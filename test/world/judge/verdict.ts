@@ -16,8 +16,8 @@ export type Verdict =
 const STALE_MS = 60_000;
 /** An execution of a flashblock ends within a block time. Until then the message before it is served. */
 const EXECUTION_MS = 1_000;
-/** `safe` and `finalized` are read every 12 s. */
-const FINALITY_PERIOD_MS = 12_000;
+/** `safe` and `finalized` are read every 12 s, after errors every 24 s, and it takes two origins. */
+const FINALITY_MS = 60_000;
 
 type Fields = Readonly<Record<string, unknown>>;
 const fieldsOf = (value: unknown): Fields => Object(value);
@@ -115,7 +115,7 @@ export const findVerdict = (chain: TruthChain, answer: JudgedAnswer, announcedMs
 /** Returns for how long the view of an answer may have been over when its request began. */
 const maxLagOf = (chain: TruthChain, { call, startMs, endMs }: JudgedAnswer, announcedMs = 0): number => {
   if (isFinalityCall(call)) {
-    return chain.lagBound.since(startMs) + FINALITY_PERIOD_MS;
+    return chain.lagBound.since(startMs) + FINALITY_MS;
   }
   const ofExecution = isPendingCall(call) || isByTransaction(call) ? EXECUTION_MS : 0;
   return Math.min(chain.lagBound.ofAnswer(startMs, endMs) + ofExecution, Math.max(0, startMs - announcedMs));
