@@ -90,6 +90,7 @@ export const startPrometheus = async (
     ],
     { stdio: ["ignore", "ignore", "pipe"] },
   );
+  const ended = once(child, "exit");
   for await (const line of createInterface({ input: child.stderr })) {
     if (line.includes("Server is ready")) {
       break;
@@ -120,7 +121,6 @@ export const startPrometheus = async (
       return result.data.result.map(({ metric, value: [, text] }) => ({ labels: metric, value: Number(text) }));
     },
     close: async () => {
-      const ended = once(child, "exit");
       child.kill("SIGTERM");
       await ended;
       await rm(folder, { recursive: true, force: true });
