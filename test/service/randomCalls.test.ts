@@ -4,16 +4,15 @@ import { createRandom } from "../support/builders/randomValues.ts";
 import { metric } from "../support/clients/rpc.ts";
 import { createService } from "../support/servers/service.ts";
 import { ComparedReads } from "../world/judge/comparedReads.ts";
-import { compareRounds } from "../world/judge/compareRounds.ts";
 import { createCallReads } from "../world/judge/randomCalls.ts";
 import { StandInCalls } from "../world/nodes/standInCalls.ts";
 import { StandInNode } from "../world/nodes/standInNode.ts";
-import { RandomStateBlocks } from "../world/state/randomStateBlocks.ts";
-import { StandInChain } from "../world/state/standInChain.ts";
+import { compareSteps, createStateChain } from "../world/state/stateChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
-const ROUNDS = 60;
+const STEPS = 60;
+const SEED = 7;
 /** Write sets cost little, so that they are read. */
 const UNITS = { debug_traceBlockByHash: 1, eth_getBlockByHash: 0 };
 
@@ -22,12 +21,8 @@ for (const { name, fork, options, source } of [
   { name: "a block access list", fork: "amsterdam", options: { hasAccessLists: true }, source: "accessList" },
 ] as const) {
   test(`random calls through reorganisations are those of the node at the same hash, with ${name}`, async (t) => {
-    const chain = new StandInChain(fork);
-    const blocks = new RandomStateBlocks(chain, 7);
-    blocks.genesis();
-    for (let count = 0; count < 40; count++) {
-      await blocks.mine();
-    }
+    const world = await createStateChain({ fork, seed: SEED, length: 40 });
+    const { chain } = world;
     const execution = await StandInCalls.create(chain);
     const node = await StandInNode.start({ chain, execution, ...options });
     t.after(() => node.close());
@@ -39,7 +34,7 @@ for (const { name, fork, options, source } of [
     });
     t.after(() => service.close());
     const compared = new ComparedReads(chain, service, createCallReads(chain, execution, createRandom(11)), 11);
-    await compareRounds({ chain, blocks, service, compared, rounds: ROUNDS, reorganisedEvery: 8 });
+    await compareSteps(world, { service, judge: compared, steps: STEPS, reorganisedEvery: 8 });
     const { differences, comparisons } = compared.tally;
     assert.deepEqual(differences, []);
     const events = (event: string) => metric(service.opsUrl, "forebay_state_answers_total", `event="${event}"`);

@@ -12,12 +12,10 @@ import { until } from "../support/clients/until.ts";
 import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { ComparedReads } from "../world/judge/comparedReads.ts";
-import { compareRounds } from "../world/judge/compareRounds.ts";
 import { createStateReads } from "../world/judge/stateReads.ts";
 import { StandInNode } from "../world/nodes/standInNode.ts";
 import { startTraced } from "../world/nodes/startTraced.ts";
-import { RandomStateBlocks } from "../world/state/randomStateBlocks.ts";
-import { StandInChain } from "../world/state/standInChain.ts";
+import { compareSteps, createStateChain } from "../world/state/stateChain.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -403,15 +401,11 @@ for (const [name, refunds] of [
   [", with gas given back in each block and not in its trace", "unsettled"],
 ] as const) {
   test(`random reads through reorganisations are those of the node at the same hash${name}`, async (t) => {
-    const chain = new StandInChain("prague");
-    const blocks = new RandomStateBlocks(chain, 7, refunds);
-    blocks.genesis();
-    for (let count = 0; count < 40; count++) {
-      await blocks.mine();
-    }
+    const world = await createStateChain({ fork: "prague", seed: 7, length: 40, refunds });
+    const { chain } = world;
     const { service } = await startTraced(t, chain, TRACES);
     const compared = new ComparedReads(chain, service, createStateReads(chain), 7);
-    await compareRounds({ chain, blocks, service, compared, rounds: 60, reorganisedEvery: 6 });
+    await compareSteps(world, { service, judge: compared, steps: 60, reorganisedEvery: 6 });
     const { differences, comparisons } = compared.tally;
     assert.deepEqual(differences, []);
     assert.ok(comparisons > 1_000, `${comparisons} comparisons`);

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../../support/builders/randomValues.ts";
+import { followHead } from "../../support/servers/followHead.ts";
+import type { Service } from "../../support/servers/service.ts";
 import { RandomStateBlocks, type TracedRefunds } from "./randomStateBlocks.ts";
 import { StandInChain, type StandInFork } from "./standInChain.ts";
 
@@ -71,4 +73,28 @@ export const drive = async (state: StateChain, options: DriveOptions, signal: Ab
     await stepped?.();
   }
   return reorganisations;
+};
+
+export interface CompareStepsOptions {
+  readonly service: Service;
+  readonly judge: { compareOnce(): Promise<void> };
+  readonly steps: number;
+  /** One step in this number is a reorganisation, 1 to 4 blocks deep. */
+  readonly reorganisedEvery: number;
+}
+
+/** Mines or reorganises in each step, and compares two batches once the service serves the newest block. */
+export const compareSteps = async ({ chain, blocks }: StateChain, options: CompareStepsOptions): Promise<void> => {
+  const { service, judge, steps, reorganisedEvery } = options;
+  for (let count = 0; count < steps; count++) {
+    const depth = count % reorganisedEvery === reorganisedEvery - 1 ? 1 + (count % SHALLOW) : 0;
+    if (depth > 0) {
+      chain.rewind(depth);
+    }
+    for (let mined = 0; mined <= depth; mined++) {
+      await blocks.mine();
+    }
+    await followHead(service, chain);
+    await Promise.all([judge.compareOnce(), judge.compareOnce()]);
+  }
 };
