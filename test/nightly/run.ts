@@ -15,7 +15,9 @@ const SECONDS = { bench: 240, long: 60, fuzz: 60, soak: 240 } as const;
 /** A bench below this time is a short one. */
 const WHOLE_BENCH_SECONDS = 60;
 /** Their whole form takes longer than four minutes. */
-const SHORT_BENCHES: ReadonlySet<string> = new Set(["peers", "replicas", "restart", "wallet-mix"]);
+const SHORT_BENCHES: ReadonlySet<string> = new Set(["head-lateness", "peers", "replicas", "restart", "wallet-mix"]);
+/** Their short form takes less. */
+const SHORT_BENCH_SECONDS = 90;
 /** A run prepares, ends its processes, and completes what it has begun. A busy machine takes longer. */
 const MORE_MS = 360_000;
 const SEEDS = 2 ** 31;
@@ -65,9 +67,9 @@ if ((seconds !== undefined && !(seconds > 0)) || !positionals.every((name) => al
 const chosen = all.filter((run) => positionals.length === 0 || positionals.some((name) => isNamed(name)(run)));
 const seed = process.env.SEED ?? String(Math.floor(Math.random() * SEEDS));
 
-const argumentsOf = ({ kind, name }: Run, length: number): readonly string[] => {
-  const target = name.slice(kind.length + 1);
-  switch (kind) {
+const argumentsOf = (run: Run, length: number): readonly string[] => {
+  const target = targetOf(run);
+  switch (run.kind) {
     case "bench":
       return [target, "--json", ...(length < WHOLE_BENCH_SECONDS || SHORT_BENCHES.has(target) ? ["--short"] : [])];
     case "long":
@@ -190,7 +192,7 @@ const judge = ({ kind }: Run, { output, isLate }: Ended): Pick<Row, "result" | "
 };
 
 const runOne = async (run: Run): Promise<Row> => {
-  const length = Math.min(seconds ?? Number.POSITIVE_INFINITY, SECONDS[run.kind]);
+  const length = lengthOf(run);
   const startMs = performance.now();
   const ended = await execute(run, length);
   const judged = judge(run, ended);
@@ -201,7 +203,15 @@ const runOne = async (run: Run): Promise<Row> => {
   return { name: run.name, seconds: took, ...(judged ?? { result: "no result", figure: "" }) };
 };
 
-console.log(`seed ${seed}`);
+const targetOf = ({ kind, name }: Run): string => name.slice(kind.length + 1);
+const lengthOf = (run: Run): number => {
+  const most = SHORT_BENCHES.has(targetOf(run)) ? SHORT_BENCH_SECONDS : SECONDS[run.kind];
+  return Math.min(seconds ?? Number.POSITIVE_INFINITY, most);
+};
+const sumSeconds = chosen.reduce((sum, run) => sum + lengthOf(run), 0);
+console.log(
+  `seed ${seed}, ${chosen.length} runs, at most ${Math.ceil(sumSeconds / 60)} minutes together without what they prepare`,
+);
 const rows: Row[] = [];
 for (const run of chosen) {
   const row = await runOne(run);
