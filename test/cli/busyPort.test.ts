@@ -5,15 +5,14 @@ import { createServer } from "node:net";
 import { execPath } from "node:process";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { listen } from "../support/servers/ports.ts";
 
 const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
 const busyPort = async (t: TestContext): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
+  const server = createServer();
   t.after(() => server.close());
-  await once(server, "listening");
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
+  return listen(server);
 };
 
 /** Starts forebay and returns its exit code and what it wrote to stderr. */

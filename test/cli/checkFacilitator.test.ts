@@ -1,18 +1,9 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
 import { checkFacilitator } from "../../src/cli/check.ts";
 import { formatCheckResult } from "../../src/cli/checkResult.ts";
-
-const closedPort = async (): Promise<number> => {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
+import { freePort, listen } from "../support/servers/ports.ts";
 
 /** Starts a facilitator that answers /supported. Returns what the check prints about it, with ports replaced. */
 const check = async (t: TestContext, status: number, kinds: readonly object[]): Promise<string> => {
@@ -22,13 +13,12 @@ const check = async (t: TestContext, status: number, kinds: readonly object[]): 
       .writeHead(isKnown ? status : 404, { "content-type": "application/json" })
       .end(JSON.stringify({ kinds, extensions: [], signers: {} }));
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  const port = await listen(server);
   t.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  return print(`http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/k3y`);
+  return print(`http://127.0.0.1:${port}/k3y`);
 };
 
 const print = async (url: string): Promise<string> => {
@@ -53,7 +43,7 @@ test("the facilitator is asked whether it settles on the network", async (t) => 
 test("a facilitator that refuses or does not listen is a fault, without its URL", async (t) => {
   assert.equal(await check(t, 401, []), "fault facilitator: HOST: HTTP status 401");
   assert.equal(
-    await print(`http://127.0.0.1:${await closedPort()}/k3y`),
+    await print(`http://127.0.0.1:${await freePort()}/k3y`),
     "fault facilitator: HOST: ECONNREFUSED (nothing listens on this host and port)",
   );
 });

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { execPath } from "node:process";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { listen } from "../support/servers/ports.ts";
 
 const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
@@ -15,11 +16,9 @@ const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 const startOps = async (t: TestContext, status: number): Promise<number> => {
   const server = createServer((request, response) => {
     response.writeHead(request.url === "/healthz" ? status : 404).end();
-  }).listen(0, "127.0.0.1");
+  });
   t.after(() => server.close());
-  await once(server, "listening");
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
+  return listen(server);
 };
 
 const health = async (args: readonly string[], environment: Readonly<Record<string, string>> = {}) => {

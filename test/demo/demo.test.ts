@@ -8,6 +8,7 @@ import { execPath } from "node:process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { findAnvil } from "../devnet/anvil.ts";
+import { listen } from "../support/servers/ports.ts";
 
 const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
 
@@ -31,11 +32,9 @@ test("--help lists the options, and unknown or bad flags are refused by name", a
 });
 
 test("a busy port is named", async (t) => {
-  const server = createServer().listen(0, "127.0.0.1");
+  const server = createServer();
   t.after(() => server.close());
-  await once(server, "listening");
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const port = await listen(server);
   const { code, errors } = await run("--port", `${port}`);
   assert.equal(code, 1);
   assert.match(errors, new RegExp(`^demo: cannot listen on 127.0.0.1:${port}: another process uses it`));

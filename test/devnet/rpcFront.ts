@@ -1,6 +1,5 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../support/servers/ports.ts";
 import { Refused } from "./mempool.ts";
 
 /** Answers one method. The result `undefined` forwards the call. */
@@ -79,9 +78,7 @@ export const createRpcFront = async (
   };
 
   const server = createServer((request, response) => void serve(request, response));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return {
     url: `http://127.0.0.1:${port}`,
     close: async () => {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { Counter, Gauge, type Registry } from "prom-client";
@@ -8,6 +7,7 @@ import { selectAll } from "../../grafana/queries.ts";
 import { ROWS } from "../../grafana/rows.ts";
 import { SummedHistogram } from "../../src/telemetry/summedSeries.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
+import { listen } from "../support/servers/ports.ts";
 import { registeredSeries } from "./expressions.ts";
 import { type PrometheusServer, startPrometheus } from "./prometheusServer.ts";
 
@@ -78,10 +78,7 @@ const startScraped = async () => {
       scraped.resolve();
     }
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  const prometheus = await startPrometheus(`127.0.0.1:${address.port}`);
+  const prometheus = await startPrometheus(`127.0.0.1:${await listen(server)}`);
   await scraped.promise;
   return {
     prometheus,

@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
+import { freePort } from "../support/servers/ports.ts";
 
 const sample = z.object({
   metric: z.record(z.string(), z.string()),
@@ -49,18 +49,6 @@ export interface PrometheusServer {
   close(): Promise<void>;
 }
 
-/** Finds a free port, because Prometheus does not report the port that it chose. */
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  server.close();
-  if (typeof address !== "object" || address === null) {
-    throw new Error("no port");
-  }
-  return address.port;
-};
-
 /** Starts a real Prometheus. It scrapes one target, or one for each job, and evaluates `rules` (YAML) every second. */
 export const startPrometheus = async (
   targets: string | Readonly<Record<string, string>>,
@@ -80,6 +68,7 @@ export const startPrometheus = async (
   };
   await writeFile(join(folder, "prometheus.yml"), JSON.stringify(config));
   await writeFile(join(folder, "rules.yaml"), rules);
+  // Prometheus does not report the port that it chose.
   const listen = `127.0.0.1:${await freePort()}`;
   const child = spawn(
     "prometheus",

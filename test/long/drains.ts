@@ -1,7 +1,7 @@
-import { freePort } from "../bench/support/nginx.ts";
 import { type SharedPortUse, useSharedPort } from "../support/clients/sharedPort.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { type RunningCommand, startCommand } from "../support/servers/command.ts";
+import { freePort } from "../support/servers/ports.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { withLifespan } from "../support/servers/withLifespan.ts";
 import type { LongOptions } from "./support/longOptions.ts";

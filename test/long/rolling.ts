@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort, hasNginx, startNginx } from "../bench/support/nginx.ts";
+import { hasNginx, startNginx } from "../bench/support/nginx.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { type RunningCommand, startCommand } from "../support/servers/command.ts";
+import { freePort } from "../support/servers/ports.ts";
 import { withLifespan } from "../support/servers/withLifespan.ts";
 import type { LongOptions } from "./support/longOptions.ts";
 

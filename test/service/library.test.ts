@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { readArguments, readConfig } from "../../src/config/readConfig.ts";
 import { ConfigError, createForebay, type ForebayConfig, ProviderRpcError } from "../../src/library/library.ts";
-import { freePort } from "../bench/support/nginx.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { freePort } from "../support/servers/ports.ts";
 import { startRedis } from "../support/servers/redis.ts";
 
 const KEY = "wallet-key-of-this-test";

@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../bench/support/nginx.ts";
 import { metric } from "../support/clients/rpc.ts";
 import { useSharedPort } from "../support/clients/sharedPort.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { type RunningCommand, startCommand } from "../support/servers/command.ts";
+import { freePort } from "../support/servers/ports.ts";
 import { startRedis } from "../support/servers/redis.ts";
 
 const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));

@@ -1,4 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
+import { listen } from "../../support/servers/ports.ts";
 
 /** Up to this size, one string is cheapest: node:http sends it together with the headers. */
 const MAX_TEXT_BYTES = 256;
@@ -68,7 +69,5 @@ export const startBareServer = async (result: string): Promise<number> => {
   });
   // Like forebay: a connection of a slow run stays open.
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
+  return listen(server);
 };

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type Dispatcher, Pool } from "undici";
+import { listen } from "../../support/servers/ports.ts";
 
 const CONNECTIONS = 256;
 
@@ -37,7 +38,7 @@ class Forwarding implements Dispatcher.DispatchHandler {
 }
 
 /** The floor of a proxy in Node.js: node:http reads each body, undici sends it unchanged. No parsing, no cache, no metrics. */
-const startFloor = (nodePort: number): void => {
+const startFloor = async (nodePort: number): Promise<void> => {
   const pool = new Pool(`http://127.0.0.1:${nodePort}`, { connections: CONNECTIONS, pipelining: 1 });
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];
@@ -54,11 +55,8 @@ const startFloor = (nodePort: number): void => {
       );
     });
   });
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address();
-    process.send?.(typeof address === "object" && address !== null ? address.port : 0);
-  });
+  process.send?.(await listen(server));
 };
 
-startFloor(Number(process.argv[2]));
+await startFloor(Number(process.argv[2]));
 process.on("disconnect", () => process.exit());

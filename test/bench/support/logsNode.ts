@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import { listen } from "../../support/servers/ports.ts";
 
 /** The chain of the fake node of the log benches: blocks 0 to `head`, with `logsPerBlock` logs in every `every`-th one. */
 export interface LogsNodeOptions {
@@ -89,10 +89,7 @@ const startLogsNode = async (options: LogsNodeOptions): Promise<number> => {
       response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message } }));
     }
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
+  return listen(server);
 };
 
 if (import.meta.main) {

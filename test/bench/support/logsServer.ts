@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -14,6 +13,7 @@ import type { Segment, SegmentStore } from "../../../src/logs/cachedSegments.ts"
 import { SplitLogs } from "../../../src/logs/splitLogs.ts";
 import { errorKind, logsRefusal } from "../../../src/nodes/errorKind.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+import { listen } from "../../support/servers/ports.ts";
 
 export interface LogsServerOptions {
   readonly nodePort: number;
@@ -137,10 +137,7 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     }
     await pipeline(Readable.from(answer.body, { objectMode: false }), response).catch(() => response.destroy());
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
+  return listen(server);
 };
 
 /** The yardstick: sends the same bytes from one buffer. */
@@ -151,10 +148,7 @@ const startBareServer = async (bytes: number): Promise<number> => {
     }
     response.end(body);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
+  return listen(server);
 };
 
 process.once("message", async (options: LogsServerOptions | { readonly bareBytes: number }) =>

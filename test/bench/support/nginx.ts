@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../../support/servers/ports.ts";
 import type { Server } from "./compareServers.ts";
 
 const START_MS = 10_000;
@@ -31,14 +32,6 @@ export const proxyTo =
     location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; client_body_buffer_size 64k; }
   }
 `;
-
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
 
 const untilListening = async (port: number): Promise<void> => {
   const endMs = performance.now() + START_MS;

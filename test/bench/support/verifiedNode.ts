@@ -7,6 +7,7 @@ import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import { encodeReceipt, formatReceipt } from "../../../src/ethereum/receipt.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
+import { listen } from "../../support/servers/ports.ts";
 
 /**
  * A node whose blocks have 150 transactions with correct hashes and roots, and 150 receipts.
@@ -156,9 +157,6 @@ const server = createServer((request, response) => {
   });
 });
 server.keepAliveTimeout = 60_000;
-server.listen(0, "127.0.0.1", () => {
-  const address = server.address();
-  process.send?.(typeof address === "object" && address !== null ? address.port : 0);
-});
+process.send?.(await listen(server));
 process.on("message", () => process.send?.(requests));
 process.on("disconnect", () => process.exit());

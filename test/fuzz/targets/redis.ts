@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import type { CacheEntry } from "../../../src/cache/cacheEntry.ts";
 import { decodeValue, encodeValue } from "../../../src/cache/redisValue.ts";
+import { listen } from "../../support/servers/ports.ts";
 import { type Lifespan, startRedis } from "../../support/servers/redis.ts";
 import { compareWithNode, startFuzzService } from "../engine/fuzzService.ts";
 import { mutateBytes } from "../engine/mutateBytes.ts";
@@ -68,10 +68,8 @@ const startSpoilingProxy = async (t: Lifespan, port: number, current: () => Choi
       one.on("error", () => other.destroy()).on("close", () => other.destroy());
     }
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
   t.after(() => server.close());
-  const address = server.address();
-  return `redis://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
+  return `redis://127.0.0.1:${await listen(server)}`;
 };
 
 /** Values of Redis, and the bytes of its replies. */

@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { allowEveryone } from "../../../src/access/access.ts";
@@ -15,6 +13,7 @@ import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { WebSockets } from "../../../src/websocket/webSocketServer.ts";
 import { createHeads } from "../../support/builders/heads.ts";
 import { createPendingBlock, createPendingSource } from "../../support/builders/pendingBlock.ts";
+import { listen } from "../../support/servers/ports.ts";
 import { LOGS_A_FLASHBLOCK, PERSONS, personTopic, TOKEN, TRANSFER, timeTopic } from "./subscribersShape.ts";
 
 /** The server of the long run `subscribers`: emits flashblocks on request, and reports its memory. */
@@ -72,9 +71,7 @@ const startServer = async () => {
       },
     ),
   );
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return { port: (server.address() as AddressInfo).port, telemetry, pending };
+  return { port: await listen(server), telemetry, pending };
 };
 
 const { port, pending, telemetry } = await startServer();

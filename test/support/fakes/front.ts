@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { request } from "undici";
 import { type WebSocket, WebSocketServer } from "ws";
+import { listen } from "../servers/ports.ts";
 
 /** A server as a node, or in front of one. */
 export interface Front {
@@ -101,9 +101,8 @@ const createFrontServer = (answer: Answer) =>
     }
   });
 
-const listen = async (server: Server): Promise<Front> => {
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
+const startListening = async (server: Server): Promise<Front> => {
+  const port = await listen(server);
   const close = async (): Promise<void> => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -122,7 +121,7 @@ const listen = async (server: Server): Promise<Front> => {
 };
 
 /** Starts a server. `answer` maps the body of a request to its response; 502 if it rejects. */
-export const startFront = (answer: Answer): Promise<Front> => listen(createFrontServer(answer));
+export const startFront = (answer: Answer): Promise<Front> => startListening(createFrontServer(answer));
 
 /** A server that pushes the heads of its chain over WebSocket too. */
 export interface SocketFront extends Front {
@@ -154,7 +153,7 @@ export const startSocketFront = async (
     });
     socket.on("close", () => subscribers.delete(socket));
   });
-  const front = await listen(server);
+  const front = await startListening(server);
   const closeSockets = (): void => {
     for (const socket of sockets.clients) {
       socket.terminate();

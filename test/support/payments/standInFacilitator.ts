@@ -7,6 +7,7 @@ import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { createWalletClient, type Hex, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { anvil as anvilChain } from "viem/chains";
+import { listen } from "../servers/ports.ts";
 import { NETWORK } from "./token.ts";
 
 /** The second account of a development node. It pays the gas. */
@@ -96,9 +97,7 @@ export const startFacilitator = async (nodeUrl: string): Promise<StandInFacilita
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)));
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const port = await listen(server);
   const standIn: StandInFacilitator = {
     url: `http://127.0.0.1:${port}/facilitator`,
     faults,

@@ -1,5 +1,5 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { listen } from "./ports.ts";
 import type { Lifespan } from "./redis.ts";
 
 /** A host name that can lead to another server: new connections go there, and the open ones stay. */
@@ -9,9 +9,9 @@ export interface MovingName {
 }
 
 /** Starts a Redis URL that leads to this port. It ends with the test. */
-export const startMovingName = async (t: Lifespan, port: number): Promise<MovingName> => {
+export const startMovingName = async (t: Lifespan, first: number): Promise<MovingName> => {
   const sockets = new Set<Socket>();
-  let target = port;
+  let target = first;
   const track = (socket: Socket): Socket => {
     sockets.add(socket);
     socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket));
@@ -23,7 +23,7 @@ export const startMovingName = async (t: Lifespan, port: number): Promise<Moving
     socket.on("close", () => other.destroy());
     other.on("close", () => socket.destroy());
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  const port = await listen(server);
   t.after(() => {
     for (const socket of sockets) {
       socket.destroy();
@@ -31,7 +31,7 @@ export const startMovingName = async (t: Lifespan, port: number): Promise<Moving
     server.close();
   });
   return {
-    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `redis://127.0.0.1:${port}`,
     move: (next) => {
       target = next;
     },

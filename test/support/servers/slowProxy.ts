@@ -1,5 +1,5 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { listen } from "./ports.ts";
 import type { Lifespan } from "./redis.ts";
 
 /** A TCP proxy that can be slow. */
@@ -39,13 +39,13 @@ export const startSlowProxy = async (t: Lifespan, targetPort: number): Promise<S
     forward(client, target, () => proxy.clientDelayMs);
     forward(target, client, () => proxy.delayMs);
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  const port = await listen(server);
   t.after(() => {
     for (const socket of sockets) {
       socket.destroy();
     }
     server.close();
   });
-  const proxy: SlowProxy = { port: (server.address() as AddressInfo).port, delayMs: 0, clientDelayMs: 0 };
+  const proxy: SlowProxy = { port, delayMs: 0, clientDelayMs: 0 };
   return proxy;
 };

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../../bench/support/nginx.ts";
 import { type RunningProcess, startProcess, untilReady } from "../../support/servers/command.ts";
+import { freePort } from "../../support/servers/ports.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import type { Instance } from "./proxy.ts";
 

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../../support/servers/ports.ts";
 import type { Server } from "../compareServers.ts";
-import { freePort } from "../nginx.ts";
 import type { Peer } from "./peer.ts";
 
 const START_MS = 30_000;

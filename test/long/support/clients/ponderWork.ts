@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { freePort } from "../../../bench/support/nginx.ts";
 import { until } from "../../../support/clients/until.ts";
+import { freePort } from "../../../support/servers/ports.ts";
 import { type Endpoint, npm, type Results, runProgram, startProgram } from "./clientProgram.ts";
 import { ACCOUNT, CONTRACT } from "./clientWork.ts";
 

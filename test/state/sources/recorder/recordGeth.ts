@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Hex } from "viem";
+import { freePort } from "../../../support/servers/ports.ts";
 
 /** A geth that makes a block each second. */
 export interface RecordedGeth {
@@ -23,14 +23,6 @@ interface Genesis {
   alloc: Record<string, unknown>;
   [field: string]: unknown;
 }
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address ? address.port : 0;
-};
 
 /** The key of a block access list in geth's database. Source: go-ethereum, core/rawdb/schema.go. */
 const accessListKey = (number: string, hash: string): Hex =>
