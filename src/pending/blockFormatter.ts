@@ -41,7 +41,6 @@ class FormattedBlock implements PendingBlock {
   #fullBody: Body | undefined;
   /** `null` if a receipt is missing. */
   #receipts: Body | null | undefined;
-  #hasAllReceipts: boolean | undefined;
   #logs: readonly PendingLog[] | undefined;
 
   constructor(block: PendingBlockState, formatter: TransactionFormatter) {
@@ -87,8 +86,7 @@ class FormattedBlock implements PendingBlock {
   }
 
   get hasAllReceipts(): boolean {
-    this.#hasAllReceipts ??= this.#getTransactions().every(({ receipt }) => receipt !== undefined);
-    return this.#hasAllReceipts;
+    return this.#block.hasAllReceipts;
   }
 
   logs(fromTransaction = 0): readonly PendingLog[] {

@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
-import { applyMessage, type ExtraBlockFields, type PendingChain } from "./applyMessage.ts";
+import type { ExtraBlockFields, PendingChain } from "./applyMessage.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
 import type { Execution, Executor } from "./flashblockJob.ts";
 import { MessageRecord } from "./messageRecord.ts";
@@ -91,7 +91,6 @@ export class ExecutionPipeline {
       }
     }
     this.#queue = this.#queue.filter(({ number }) => number > base.number);
-    this.#unapply(0);
     this.#options.executor.rebase(base, through);
     const failed = this.#queue.findIndex(({ unverified, isLate }) => unverified !== undefined && !isLate);
     const due = through === undefined ? 0 : failed;
@@ -114,7 +113,7 @@ export class ExecutionPipeline {
 
   /** Returns all messages up to the first whose execution still runs. */
   chain(): PendingChain {
-    return this.#apply().at(-1)?.chain ?? this.#empty;
+    return this.#chains().at(-1) ?? this.#empty;
   }
 
   /**
@@ -123,18 +122,14 @@ export class ExecutionPipeline {
    * message. Then nothing of its block is shown until the block below is sealed.
    */
   shown(): ShownMessages {
-    const applied = this.#apply();
+    const chains = this.#chains();
+    const applied = this.#queue.slice(0, chains.length);
     const failed = applied.findIndex(({ changes }) => changes === undefined);
     const isCut = failed > 0 && applied[failed]?.isHidden === true;
     const count = isCut ? this.#endBefore(applied, failed) : applied.length;
     const wrong = isCut ? applied.findIndex(({ isWrong }) => isWrong) : -1;
-    const mayBeRight = wrong < 0 ? applied : applied.slice(0, wrong);
-    return {
-      chain: applied[count - 1]?.chain ?? this.#empty,
-      count,
-      prefixes: mayBeRight.flatMap(({ chain }) => chain ?? []),
-      isCut,
-    };
+    const prefixes = wrong < 0 ? chains : chains.slice(0, wrong);
+    return { chain: chains[count - 1] ?? this.#empty, count, prefixes, isCut };
   }
 
   /** Returns the number of messages that are shown before a hidden one. */
@@ -206,7 +201,6 @@ export class ExecutionPipeline {
       this.#repeatFrom(this.#queue.indexOf(record));
       this.#executeDue();
     } else {
-      this.#unapplyShown(record);
       record.finish(execution);
     }
     this.#options.onChange();
@@ -216,7 +210,6 @@ export class ExecutionPipeline {
     if (!this.#isCurrent(record, id)) {
       return;
     }
-    this.#unapplyShown(record);
     record.finishWithoutState("failed", this.#options.senderOf);
     this.#options.onChange();
   }
@@ -231,7 +224,6 @@ export class ExecutionPipeline {
     for (const record of this.#queue.slice(position)) {
       record.repeat();
     }
-    this.#unapply(position);
   }
 
   /** Shows a late message, and all that wait for it, without state. */
@@ -258,31 +250,17 @@ export class ExecutionPipeline {
     this.#queue = this.#queue.slice(0, count);
   }
 
-  /** Applies the messages up to the first without an execution. Returns those that are applied. */
-  #apply(): readonly MessageRecord[] {
-    let chain = this.#empty;
-    for (const [position, record] of this.#queue.entries()) {
-      if (!record.execution) {
-        return this.#queue.slice(0, position);
+  /** Returns the chain after each message, up to the first without an execution. */
+  #chains(): readonly PendingChain[] {
+    const chains: PendingChain[] = [];
+    for (const record of this.#queue) {
+      const chain = record.applyTo(chains.at(-1) ?? this.#empty);
+      if (chain === undefined) {
+        break;
       }
-      record.chain ??= applyMessage(chain, record.shown, record.execution);
-      ({ chain } = record);
+      chains.push(chain);
     }
-    return this.#queue;
-  }
-
-  /** The message was shown without state, and its execution has ended. */
-  #unapplyShown(record: MessageRecord): void {
-    if (record.execution) {
-      this.#unapply(this.#queue.indexOf(record));
-    }
-  }
-
-  /** The message at this position has changed. It and those after it are applied again. */
-  #unapply(position: number): void {
-    for (const record of this.#queue.slice(position)) {
-      record.chain = undefined;
-    }
+    return chains;
   }
 }
 

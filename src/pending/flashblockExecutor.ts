@@ -1,22 +1,19 @@
 import type { StateChanges } from "../core/stateReader.ts";
+import { createBloom, orBloom } from "../ethereum/bloom.ts";
+import { formatData } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { postExecReceipt } from "../ethereum/postExec.ts";
+import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError, TooManyReadsError, TransactionError } from "../evm/executionErrors.ts";
 import { complete, type FetchingContext } from "../evm/reads/complete.ts";
-import type { Decoded } from "./decodeTransaction.ts";
-import {
-  appendExecuted,
-  ExecutedChain,
-  type ExecutedFlashblock,
-  earlierOf,
-  findMismatch,
-  layersOf,
-} from "./executedChain.ts";
+import { ExecutedChain, type ExecutedFlashblock, layersOf } from "./executedChain.ts";
 import { executeTransaction } from "./executeTransaction.ts";
 import { ReadSets } from "./expectedKeys.ts";
 import {
   type Executed,
   type Execution,
+  type FlashblockJob,
   isFaultOfMessage,
   type MessageInput,
   type TransactionOutcome,
@@ -25,12 +22,6 @@ import {
 import { JobSteps, overwritten, parentHashes } from "./jobSteps.ts";
 import { MessageReads } from "./messageReads.ts";
 import { InvalidRefund, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
-
-/** The state on which one job executes: its ancestors and their layers, newest first. */
-interface PreState {
-  readonly ancestors: readonly ExecutedFlashblock[];
-  readonly layers: readonly StateChanges[];
-}
 
 /** What one job has executed. */
 interface BlockRun {
@@ -42,8 +33,8 @@ interface BlockRun {
 
 /** The result of one job's execution. */
 interface Attempt extends Pick<Execution, "outcomes" | "revised" | "changes" | "unverified" | "cause"> {
-  /** Present if the outcome is verified. */
-  readonly executed?: ExecutedFlashblock;
+  /** All of its block so far. Present if the outcome is verified. */
+  readonly transactions?: readonly Executed[];
 }
 
 const unverifiedAttempt = (unverified: UnverifiedReason, cause?: string): Attempt => ({
@@ -61,6 +52,10 @@ interface MessageJob extends Omit<MessageInput, "job" | "rules"> {
   readonly context: MessageContext;
   readonly chain: ExecutedChain;
   readonly steps: JobSteps;
+  /** The executed jobs before it, newest first. */
+  readonly ancestors: readonly ExecutedFlashblock[];
+  /** The last of them, if it belongs to the same block. */
+  readonly earlier: ExecutedFlashblock | undefined;
 }
 
 /** Executes the messages of one chain, one after another, each on the outcome of another. */
@@ -69,19 +64,21 @@ export class FlashblockExecutor {
   #chain: ExecutedChain | undefined;
   /** The roots of a block are computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
+  readonly #encoded = new WeakMap<Receipt, Uint8Array>();
 
   /** Executes a message. With `isExecutable: false` it only decodes, because the block's rules are not known. */
   async run(input: MessageInput, context: MessageContext): Promise<Execution> {
     this.#chain ??= new ExecutedChain(context.known);
     this.#chain.moveTo(input.base, context.known);
     const steps = new JobSteps(input.job, context.engine(input.rules));
-    return this.#run({ ...input, context, chain: this.#chain, steps });
+    const ancestors = this.#chain.ancestors(input.job.before);
+    const earlier = input.job.index === 0 ? undefined : ancestors[0];
+    return this.#run({ ...input, context, chain: this.#chain, steps, ancestors, earlier });
   }
 
   async #run(message: MessageJob): Promise<Execution> {
-    const { chain, isExecutable } = message;
-    const { job, decoded } = message.steps;
-    const ancestors = chain.ancestors(job.before);
+    const { chain, steps, ancestors, earlier, isExecutable } = message;
+    const { job, decoded } = steps;
     const layers = layersOf(ancestors);
     const isKnown = layers !== undefined && isExecutable;
     const unread =
@@ -89,30 +86,31 @@ export class FlashblockExecutor {
       decoded.find((each) => each.unverified !== undefined);
     const unverified = unread?.unverified ?? (isKnown ? undefined : "unexecutable");
     const cause = unread?.cause ?? (isExecutable ? undefined : "the rules of this block are not known");
-    const { executed = appendExecuted(job, ancestors[0], rawsOf(decoded), { transactions: [] }), ...outcome } =
+    const { transactions = [], ...outcome } =
       layers && !unverified
-        ? await this.#attempt(message, { ancestors, layers })
+        ? await this.#attempt(message, layers)
         : unverifiedAttempt(unverified ?? "unexecutable", cause);
-    chain.add(executed);
+    const { id, before, environment } = job;
+    const raws = [...(earlier?.raws ?? []), ...decoded.map(({ raw }) => raw)];
+    chain.add({ id, before, environment, raws, transactions, layer: outcome.changes });
     return {
       transactions: decoded.map(({ identity }) => identity),
-      transactionsRoot: orderedTrieRoot(executed.raws, this.#leaves),
+      transactionsRoot: orderedTrieRoot(raws, this.#leaves),
       ...outcome,
     };
   }
 
-  async #attempt(message: MessageJob, preState: PreState): Promise<Attempt> {
-    const { job, decoded } = message.steps;
+  async #attempt(message: MessageJob, layers: readonly StateChanges[]): Promise<Attempt> {
     try {
-      const { transactions, revised, changes } = await this.#execute(message, preState);
-      const executed = appendExecuted(job, preState.ancestors[0], rawsOf(decoded), { transactions, revised });
-      const unverified = findMismatch(job, executed, this.#leaves);
+      const { transactions, revised, changes } = await this.#execute(message, layers);
+      const all = [...revised, ...transactions];
+      const unverified = this.#findMismatch(message.steps.job, all);
       if (unverified) {
         return unverifiedAttempt(unverified);
       }
-      const isRevised = job.index > 0 && revised !== preState.ancestors[0]?.transactions;
+      const isRevised = message.earlier !== undefined && revised !== message.earlier.transactions;
       return {
-        executed: { ...executed, layer: changes },
+        transactions: all,
         outcomes: transactions.map(outcomeOf),
         revised: isRevised ? revised.map(outcomeOf) : undefined,
         changes,
@@ -124,16 +122,16 @@ export class FlashblockExecutor {
     }
   }
 
-  async #execute(message: MessageJob, { ancestors, layers }: PreState): Promise<BlockRun> {
-    const { chain, steps, context, maxSearchMs } = message;
+  async #execute(message: MessageJob, layers: readonly StateChanges[]): Promise<BlockRun> {
+    const { chain, steps, context, ancestors, maxSearchMs } = message;
     const { job } = steps;
-    const earlier = earlierOf(job, ancestors[0])?.transactions ?? [];
+    const earlier = message.earlier?.transactions ?? [];
     const refunds = refundsOf(job, earlier.length + job.transactions.length);
     const revised = withRefunds(earlier, refunds);
     if (job.index === 0) {
       chain.enter(overwritten(job.environment));
     }
-    const gasUsed = revised.at(-1)?.receipt.cumulativeGasUsed ?? 0n;
+    const gasUsed = gasUsedOf(revised);
     const run = steps.run<Executed>(
       parentHashes([job, ...ancestors]),
       (context, transaction, before) =>
@@ -152,7 +150,40 @@ export class FlashblockExecutor {
     });
     return { transactions: result, revised, changes: state.changes() };
   }
+
+  /** Returns the first field in which the message and the execution of its block differ, or `undefined`. */
+  #findMismatch({ expected, postExec }: FlashblockJob, block: readonly Executed[]): UnverifiedReason | undefined {
+    const gasUsed = gasUsedOf(block);
+    if (gasUsed !== expected.gasUsed) {
+      return "gas";
+    }
+    if (formatData(bloomOf(block)) !== expected.logsBloom) {
+      return "bloom";
+    }
+    const receipts = block.map(({ receipt }) => this.#encode(receipt));
+    // The root of a sealed block has the receipt of its last transaction. The specification does not say whether a message's has it.
+    const last = postExec === undefined ? [] : [encodeReceipt(postExecReceipt(gasUsed))];
+    const isRoot = (of: readonly Uint8Array[]): boolean => orderedTrieRoot(of, this.#leaves) === expected.receiptsRoot;
+    return isRoot(receipts) || (last.length > 0 && isRoot([...receipts, ...last])) ? undefined : "receiptsRoot";
+  }
+
+  /** Each message of a block encodes all receipts up to it. */
+  #encode(receipt: Receipt): Uint8Array {
+    const encoded = this.#encoded.get(receipt) ?? encodeReceipt(receipt);
+    this.#encoded.set(receipt, encoded);
+    return encoded;
+  }
 }
+
+const gasUsedOf = (block: readonly Executed[]): bigint => block.at(-1)?.receipt.cumulativeGasUsed ?? 0n;
+
+const bloomOf = (block: readonly Executed[]): Uint8Array => {
+  const bloom = createBloom();
+  for (const { receipt } of block) {
+    orBloom(bloom, receipt.logsBloom);
+  }
+  return bloom;
+};
 
 const outcomeOf = ({ receipt, refund }: Executed): TransactionOutcome => ({ receipt, refund });
 
@@ -165,8 +196,6 @@ const settleRevised = (context: ExecutionContext, earlier: readonly Executed[], 
     }
   }
 };
-
-const rawsOf = (decoded: readonly Decoded[]): readonly Uint8Array[] => decoded.map(({ raw }) => raw);
 
 /** Returns why an error of an execution leaves a message without verified state. */
 const unverifiedReasonOf = (error: unknown): UnverifiedReason => {

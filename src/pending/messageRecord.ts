@@ -3,7 +3,7 @@ import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
-import type { PendingChain } from "./applyMessage.ts";
+import { applyMessage, type PendingChain } from "./applyMessage.ts";
 import { decodeOnly, type KnownSender } from "./decodeTransaction.ts";
 import { type Execution, type FlashblockJob, isFaultOfMessage, type UnverifiedReason } from "./flashblockJob.ts";
 
@@ -13,6 +13,12 @@ interface MessageJob {
   readonly base: BlockId;
   /** The result, also if it is late. */
   readonly result: Promise<Execution>;
+}
+
+interface Applied {
+  readonly before: PendingChain;
+  readonly execution: Execution;
+  readonly chain: PendingChain;
 }
 
 /** All that is known of one message of the feed above the base. */
@@ -28,8 +34,7 @@ export class MessageRecord {
   shown: FeedMessage;
   /** A view contained the message. It keeps that form until it is executed again. */
   isShown = false;
-  /** The pending chain up to this message. Undefined until the execution is applied. */
-  chain: PendingChain | undefined;
+  #applied: Applied | undefined;
   /** Of the deadline of its first execution. */
   timer: NodeJS.Timeout | undefined;
 
@@ -78,6 +83,18 @@ export class MessageRecord {
    */
   get isHidden(): boolean {
     return !this.isShown && (this.isWrong || (this.unverified !== undefined && SINGLE.has(this.unverified)));
+  }
+
+  /** Appends the message, as it is shown, to the chain before it. Returns the same chain again while nothing has changed. */
+  applyTo(before: PendingChain): PendingChain | undefined {
+    const { execution } = this;
+    if (!execution) {
+      return undefined;
+    }
+    if (this.#applied?.before !== before || this.#applied.execution !== execution) {
+      this.#applied = { before, execution, chain: applyMessage(before, this.shown, execution) };
+    }
+    return this.#applied.chain;
   }
 
   /** Resolves with its changes, also after its deadline. Undefined: they are not verified. */

@@ -3,9 +3,9 @@ import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { isExecuted, type PendingChain } from "./applyMessage.ts";
+import { type BlockPart, isExecuted, type PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
-import { findAccount, findSlot, stackLayers } from "./stateLayers.ts";
+import { findAccount, findSlot } from "./stateLayers.ts";
 
 export interface ViewParts {
   readonly mode: PendingMode;
@@ -22,11 +22,14 @@ export interface ViewParts {
 const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
   newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
 
-/** Returns the write sets of the messages that are verified, newest first, also while another source answers. */
-const verifiedLayers = ({ blocks }: PendingChain): readonly StateChanges[] => {
-  const parts = blocks.flatMap((block) => block.parts);
+/** Returns the write sets of these parts of blocks, newest first. */
+const layersOf = (parts: readonly BlockPart[]): readonly StateChanges[] =>
+  parts.flatMap(({ changes }) => changes ?? []).reverse();
+
+/** Returns the parts up to the first that is not verified. */
+const verifiedParts = (parts: readonly BlockPart[]): readonly BlockPart[] => {
   const unverified = parts.findIndex(({ trust }) => trust !== "executed");
-  return (unverified < 0 ? parts : parts.slice(0, unverified)).flatMap(({ changes }) => changes ?? []).reverse();
+  return unverified < 0 ? parts : parts.slice(0, unverified);
 };
 
 /** Creates the immutable view of the pending blocks that one request uses. */
@@ -35,7 +38,8 @@ export const createView = (parts: ViewParts): PendingView => {
   const states = blocksFrom === "view" ? chain.blocks : [];
   const blocks = states.map((block) => parts.formatted.format(block));
   const newest = blocks.at(-1);
-  const layers = stateFrom === "view" ? stackLayers(states) : [];
+  const allParts = chain.blocks.flatMap((block) => block.parts);
+  const layers = stateFrom === "view" ? layersOf(allParts) : [];
 
   const find: PendingView["find"] = (transactionHash) => {
     for (const [position, block] of states.entries()) {
@@ -65,7 +69,7 @@ export const createView = (parts: ViewParts): PendingView => {
         address,
         stateFrom === "view"
           ? (findAccount(layers, address)?.account?.nonce ?? stateNonce)
-          : larger(stateNonce, findAccount(verifiedLayers(chain), address)?.account?.nonce ?? 0n),
+          : larger(stateNonce, findAccount(layersOf(verifiedParts(allParts)), address)?.account?.nonce ?? 0n),
       ),
     find,
     byHash: (hash) => {

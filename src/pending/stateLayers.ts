@@ -1,23 +1,6 @@
 import type { AccountChange, StateChanges } from "../core/stateReader.ts";
 import type { WrittenAccount } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { mergeChanges } from "../evm/reads/writtenState.ts";
-import type { PendingBlockState } from "./applyMessage.ts";
-
-const changesOf = (block: PendingBlockState): StateChanges[] => block.parts.flatMap(({ changes }) => changes ?? []);
-
-const changesOfBlocks = new WeakMap<PendingBlockState, StateChanges>();
-const changesOfBlock = (block: PendingBlockState): StateChanges => {
-  const changes = changesOfBlocks.get(block) ?? mergeChanges(changesOf(block));
-  changesOfBlocks.set(block, changes);
-  return changes;
-};
-
-/** Returns the write sets of these blocks, newest first: one for each flashblock of the newest block, one for each older block. */
-export const stackLayers = (blocks: readonly PendingBlockState[]): readonly StateChanges[] => {
-  const newest = blocks.at(-1);
-  return newest === undefined ? [] : [...blocks.slice(0, -1).map(changesOfBlock), ...changesOf(newest)].reverse();
-};
 
 /** Merges an account's changes from write sets, newest first. Returns undefined if none has the account. */
 export const findAccount = (layers: readonly StateChanges[], address: Address): WrittenAccount | undefined => {
