@@ -21,19 +21,24 @@ import {
   type SourceFile,
 } from "typescript/unstable/ast";
 import { API } from "typescript/unstable/sync";
+import { createDevnet } from "./devnet/devnet.ts";
+import { devAccounts } from "./devnet/traffic.ts";
+import { connectSocket } from "./support/clients/socketClient.ts";
 import { createFakeChain } from "./support/fakes/fakeChain.ts";
+import { createFakeFeed } from "./support/fakes/fakeFeed.ts";
 import { createFakeNode } from "./support/fakes/fakeNode.ts";
 import { createService } from "./support/servers/service.ts";
 
-/** `npm run shape` prints how many things `src` consists of, and how many files a request passes. It judges nothing. */
+/** `npm run shape` prints how many things `src` consists of, and how many files a request and a flashblock pass. It judges nothing. */
 
 const ROOT = resolve(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
 const LONG_FUNCTION = 60;
 const SHORT_FILE = 40;
-/** Files that run in each of these requests are on its way. Others ran in the background. */
+/** Files that run in each of these rounds are on the way. Others ran in the background. */
 const ROUNDS = 10;
 const NAME_WIDTH = 40;
+const TO = `0x${"22".repeat(20)}` as const;
 const BLOCKS = 4_000;
 const BLOCKS_OF_QUERY = 300;
 
@@ -198,6 +203,43 @@ const filesOnTheWay = async (session: Session, send: (round: number) => Promise<
   return common?.length ?? 0;
 };
 
+const TRANSFER = {
+  ...({ type: "eip1559", to: TO, value: 1n, gas: 21_000n } as const),
+  ...{ maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1_000_000n },
+};
+
+/** The way of a message whose values are known, from the socket of the feed to a subscriber, without the thread that executes it. */
+const filesOfFlashblock = async (session: Session): Promise<number> => {
+  await using devnet = await createDevnet({ manual: true, generation: "e" });
+  const feed = await createFakeFeed();
+  const service = await createService({
+    nodes: [{ url: devnet.url }],
+    pending: { mode: "feed", feeds: [feed.url] },
+    forks: "isthmus",
+    quirks: { anvilDepositNonce: true },
+  });
+  const client = await connectSocket(service.url);
+  const received = await client.subscribe("newFlashblocks");
+  // The devnet uses files of `src` too, so all messages are made before.
+  const messages = [await devnet.step()];
+  const [account] = devAccounts;
+  for (let nonce = 0; nonce <= ROUNDS; nonce++) {
+    const raw = await account?.signTransaction({ ...TRANSFER, nonce, chainId: devnet.chainId });
+    await call(devnet.url, "eth_sendRawTransaction", [raw]);
+    messages.push(await devnet.step());
+  }
+  const send = async (position: number): Promise<void> => {
+    feed.send(messages[position] ?? {});
+    await client.atLeast(received, position + 1);
+  };
+  await send(0);
+  const files = await filesOnTheWay(session, (round) => send(round + 1));
+  await client.close();
+  await service.close();
+  await feed.close();
+  return files;
+};
+
 const printWays = async (): Promise<void> => {
   const session = new Session();
   session.connect();
@@ -209,16 +251,16 @@ const printWays = async (): Promise<void> => {
   });
   const service = await createService({ nodes: [{ url: node.url }] });
   const hex = (number: number): string => `0x${number.toString(16)}`;
-  const to = `0x${"22".repeat(20)}`;
   const logsOf = (from: number) => ({ fromBlock: hex(from), toBlock: hex(from + BLOCKS_OF_QUERY - 1) });
   const send = (method: string, params: readonly unknown[]) => call(service.url, method, params);
   print({
     "files on the way of a hit": await filesOnTheWay(session, () => send("eth_getBlockByNumber", [hex(10), false])),
-    "of a miss": await filesOnTheWay(session, (n) => send("eth_call", [{ to, data: hex(4_096 + n) }, "latest"])),
+    "of a miss": await filesOnTheWay(session, (n) => send("eth_call", [{ to: TO, data: hex(4_096 + n) }, "latest"])),
     "of a cold eth_getLogs": await filesOnTheWay(session, (n) => send("eth_getLogs", [logsOf(n * BLOCKS_OF_QUERY)])),
   });
   await service.close();
   await node.close();
+  print({ "of a flashblock": await filesOfFlashblock(session) });
 };
 
 printShape(readShapes());
