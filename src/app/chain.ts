@@ -17,7 +17,7 @@ import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.
 import { directNodeCall } from "../nodes/directNodeCall.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
 import { ChainViews } from "../pending/chainViews.ts";
-import { noExecutor } from "../pending/flashblockJob.ts";
+import { noExecutor } from "../pending/executableMessage.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { type RulesWatch, watchRules } from "../runs/rulesWatch.ts";

@@ -6,7 +6,7 @@ import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.t
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { FeedMessage, FeedReceipt } from "../feed/feedMessage.ts";
-import { type Execution, isFaultOfMessage, type UnverifiedReason } from "./flashblockJob.ts";
+import { type Execution, isFaultOfMessage, type UnverifiedReason } from "./executableMessage.ts";
 
 /** A transaction of a pending block. */
 export interface AppliedTransaction {

@@ -8,8 +8,8 @@ import {
   type SignedTransaction,
   UnknownTransactionType,
 } from "../ethereum/transaction.ts";
+import type { DecodedTransaction, Execution, UnverifiedReason } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
-import type { DecodedTransaction, Execution, UnverifiedReason } from "./flashblockJob.ts";
 
 /** A decoded transaction of a flashblock, before its execution. */
 export interface Decoded {

@@ -6,7 +6,7 @@ import { isOpForkActive } from "../ethereum/rules.ts";
 import type { DepositTransaction, SignedTransaction, Transaction } from "../ethereum/transaction.ts";
 import type { Engine, EngineLog, ExecutionContext, TransactionChecks } from "../evm/engine.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
-import type { Executed } from "./flashblockJob.ts";
+import type { Executed } from "./executableMessage.ts";
 import { InvalidRefund, readBeforeRefund, settleRefund } from "./refunds.ts";
 
 /** A transaction with its sender, ready for execution. */

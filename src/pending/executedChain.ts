@@ -15,8 +15,8 @@ import type { FetchingContext } from "../evm/reads/complete.ts";
 import type { GuessedValues } from "../evm/reads/guesses.ts";
 import { MissingState } from "../evm/reads/missingState.ts";
 import { mergeChanges } from "../evm/reads/writtenState.ts";
+import type { Executed, MessageBase } from "./executableMessage.ts";
 import { type Implementations, predictKeys } from "./expectedKeys.ts";
-import type { Executed, MessageBase } from "./flashblockJob.ts";
 import { findAccount, findSlot } from "./stateLayers.ts";
 
 /** The result of one fetch, as numbers of values. */

@@ -4,7 +4,7 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { ExtraBlockFields, PendingChain } from "./applyMessage.ts";
 import type { KnownSender } from "./decodeTransaction.ts";
-import type { Execution, Executor } from "./flashblockJob.ts";
+import type { Execution, Executor } from "./executableMessage.ts";
 import { MessageRecord } from "./messageRecord.ts";
 
 export interface ExecutionPipelineOptions {

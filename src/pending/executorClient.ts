@@ -5,7 +5,7 @@ import type { StateSource } from "../core/stateReader.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { EvmWorkers } from "../runs/evmWorkers.ts";
-import type { Execution, Executor, FlashblockJob, MessageBase, MessageInput } from "./flashblockJob.ts";
+import type { Execution, Executor, FlashblockJob, MessageBase, MessageInput } from "./executableMessage.ts";
 
 export interface ExecutorOptions {
   /** One thread with messageTask. */

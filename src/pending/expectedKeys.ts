@@ -6,8 +6,8 @@ import { createdAddress } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
+import type { FlashblockJob } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
-import type { FlashblockJob } from "./flashblockJob.ts";
 
 const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT];
 /** Slots of the L1Block contract (Jovian). */

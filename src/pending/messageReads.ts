@@ -8,7 +8,7 @@ import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { ExecutedChain } from "./executedChain.ts";
 import { executeTransaction, type Prepared } from "./executeTransaction.ts";
 import { alwaysReadKeys, lacksCode, plainCallOf, type ReadSets } from "./expectedKeys.ts";
-import { type JobSteps, parentHashes } from "./jobSteps.ts";
+import { type JobSteps, parentHashes } from "./messageSteps.ts";
 
 /** Values that guesses may fetch for one message. */
 const MAX_GUESSED = 10_000;

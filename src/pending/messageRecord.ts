@@ -5,7 +5,7 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "./applyMessage.ts";
 import { decodeOnly, type KnownSender } from "./decodeTransaction.ts";
-import { type Execution, type FlashblockJob, isFaultOfMessage, type UnverifiedReason } from "./flashblockJob.ts";
+import { type Execution, type FlashblockJob, isFaultOfMessage, type UnverifiedReason } from "./executableMessage.ts";
 
 interface MessageJob {
   readonly id: number;

@@ -1,6 +1,6 @@
 import { evmTask } from "../runs/evmTask.ts";
 import type { ThreadTask } from "../threads/threadTask.ts";
-import { FlashblockExecutor } from "./flashblockExecutor.ts";
+import { FlashblockExecutor } from "./messageExecutor.ts";
 
 /** The task of a thread that executes the messages of one chain. */
 export const messageTask: ThreadTask = (port, data) => {

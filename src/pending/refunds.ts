@@ -4,7 +4,7 @@ import { parsePostExec, refundsByIndex } from "../ethereum/postExec.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/executionErrors.ts";
 import { l1AttributesOf } from "../evm/opChainFees.ts";
-import type { Executed, FlashblockJob, Payer } from "./flashblockJob.ts";
+import type { Executed, FlashblockJob, Payer } from "./executableMessage.ts";
 
 /** The post-exec transaction gives back gas that no transaction has paid. The message is wrong. */
 export class InvalidRefund extends Error {

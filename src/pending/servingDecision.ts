@@ -3,8 +3,8 @@ import type { PendingMode, PendingSource } from "../core/view.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
 import type { BlockPart, PendingBlockState, Trust } from "./applyMessage.ts";
+import type { UnverifiedReason } from "./executableMessage.ts";
 import type { FeedIntake } from "./feedIntake.ts";
-import type { UnverifiedReason } from "./flashblockJob.ts";
 import type { HeadSource } from "./headReconciliation.ts";
 
 interface ServingDecisionOptions {

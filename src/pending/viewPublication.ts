@@ -5,7 +5,7 @@ import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
 import type { DroppedTransactions } from "./droppedTransactions.ts";
-import { isMismatch } from "./flashblockJob.ts";
+import { isMismatch } from "./executableMessage.ts";
 import { createView } from "./pendingView.ts";
 import { PublishedPreconfirmations } from "./publishedPreconfirmations.ts";
 import type { Serving } from "./servingDecision.ts";

@@ -32,7 +32,7 @@ const loadedModules = async (task: TaskName): Promise<readonly string[]> => {
 
 for (const [task, module] of [
   ["simulation", "/src/simulation/runSimulation.ts"],
-  ["pending", "/src/pending/flashblockExecutor.ts"],
+  ["pending", "/src/pending/messageExecutor.ts"],
   ["verification", "/src/verification/checkBody.ts"],
 ] as const) {
   test(`the worker entry loads the task ${task} without network clients and metrics`, async () => {

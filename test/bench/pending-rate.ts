@@ -15,7 +15,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import type { FlashblockJob } from "../../src/pending/executableMessage.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { createMessageRunner } from "../support/builders/messageRunner.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, median, round } from "./support/result.ts";

@@ -6,8 +6,8 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { CachedState } from "../../src/evm/reads/cachedState.ts";
 import { MissingState } from "../../src/evm/reads/missingState.ts";
+import type { MessageBase } from "../../src/pending/executableMessage.ts";
 import { ExecutedChain, layersOf } from "../../src/pending/executedChain.ts";
-import type { MessageBase } from "../../src/pending/flashblockJob.ts";
 import { flashblock } from "../support/builders/flashblocks.ts";
 
 const ALICE: Address = `0x${"a1".repeat(20)}`;

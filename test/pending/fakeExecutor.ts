@@ -5,7 +5,7 @@ import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { LogEntry } from "../../src/ethereum/receipt.ts";
-import type { Execution, Executor, FlashblockJob, TransactionOutcome } from "../../src/pending/flashblockJob.ts";
+import type { Execution, Executor, FlashblockJob, TransactionOutcome } from "../../src/pending/executableMessage.ts";
 
 export interface FakeRun {
   readonly logs?: readonly LogEntry[];

@@ -6,7 +6,7 @@ import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
-import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import type { FlashblockJob } from "../../src/pending/executableMessage.ts";
 import { headerFields } from "./vectorChain.ts";
 import { readJsonLines, readVector } from "./vectorFolder.ts";
 import { createWitnessState, type WitnessState } from "./witness.ts";

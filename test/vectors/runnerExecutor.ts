@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { Execution, Executor, FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import type { Execution, Executor, FlashblockJob } from "../../src/pending/executableMessage.ts";
 import { createMessageRunner, type MessageRunnerOptions } from "../support/builders/messageRunner.ts";
 
 const engines = await createEngines();

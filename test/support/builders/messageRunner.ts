@@ -5,8 +5,8 @@ import type { Hash } from "../../../src/ethereum/hex.ts";
 import type { Rules } from "../../../src/ethereum/rules.ts";
 import type { Engines } from "../../../src/evm/createEngines.ts";
 import { CachedState } from "../../../src/evm/reads/cachedState.ts";
-import { FlashblockExecutor } from "../../../src/pending/flashblockExecutor.ts";
-import type { Execution, FlashblockJob, MessageBase } from "../../../src/pending/flashblockJob.ts";
+import type { Execution, FlashblockJob, MessageBase } from "../../../src/pending/executableMessage.ts";
+import { FlashblockExecutor } from "../../../src/pending/messageExecutor.ts";
 import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 
 export interface MessageRunnerOptions {

@@ -14,7 +14,7 @@ import type { Engine } from "../../../src/evm/engine.ts";
 import type { ExecutionState } from "../../../src/evm/executionState.ts";
 import { startCalls } from "../../../src/evm/systemCalls.ts";
 import { executeTransaction } from "../../../src/pending/executeTransaction.ts";
-import { blockOf } from "../../../src/pending/jobSteps.ts";
+import { blockOf } from "../../../src/pending/messageSteps.ts";
 import type { Flashblock, FlashblockBase } from "../../devnet/flashblock.ts";
 import { BASE_FEE, GAS_LIMIT } from "../chain/sealedBlock.ts";
 import { stateReaderAt } from "../nodes/standInCalls.ts";

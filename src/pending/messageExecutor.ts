@@ -7,9 +7,6 @@ import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError, TooManyReadsError, TransactionError } from "../evm/executionErrors.ts";
 import { complete, type FetchingContext } from "../evm/reads/complete.ts";
-import { ExecutedChain, type ExecutedFlashblock, layersOf } from "./executedChain.ts";
-import { executeTransaction } from "./executeTransaction.ts";
-import { ReadSets } from "./expectedKeys.ts";
 import {
   type Executed,
   type Execution,
@@ -18,9 +15,12 @@ import {
   type MessageInput,
   type TransactionOutcome,
   type UnverifiedReason,
-} from "./flashblockJob.ts";
-import { JobSteps, overwritten, parentHashes } from "./jobSteps.ts";
+} from "./executableMessage.ts";
+import { ExecutedChain, type ExecutedFlashblock, layersOf } from "./executedChain.ts";
+import { executeTransaction } from "./executeTransaction.ts";
+import { ReadSets } from "./expectedKeys.ts";
 import { MessageReads } from "./messageReads.ts";
+import { JobSteps, overwritten, parentHashes } from "./messageSteps.ts";
 import { InvalidRefund, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
 
 /** What one job has executed. */

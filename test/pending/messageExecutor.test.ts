@@ -10,7 +10,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { FlashblockJob } from "../../src/pending/flashblockJob.ts";
+import type { FlashblockJob } from "../../src/pending/executableMessage.ts";
 import { createMessageRunner } from "../support/builders/messageRunner.ts";
 
 const CHAIN_ID = 7;

@@ -6,8 +6,8 @@ import type { SteppedRun } from "../evm/reads/complete.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS, type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
+import type { FlashblockJob } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
-import type { FlashblockJob } from "./flashblockJob.ts";
 
 /** What one job executes: the calls at its block's start, and its transactions. */
 export class JobSteps {
