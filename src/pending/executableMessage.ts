@@ -62,9 +62,9 @@ export interface Execution {
 }
 
 /** One message to execute. It is plain data, because threads send it to each other. */
-export interface FlashblockJob {
+export interface ExecutableMessage {
   readonly id: number;
-  /** The job whose outcome this one starts from. `undefined` for the base block's state. */
+  /** The message whose outcome this one starts from. `undefined` for the base block's state. */
   readonly before: number | undefined;
   readonly environment: PendingEnvironment;
   readonly index: number;
@@ -84,7 +84,7 @@ export interface FlashblockJob {
 /** The state below the messages. */
 export interface MessageBase {
   readonly block: BlockId;
-  /** The job whose outcome is that block's state. `undefined` if there is none. */
+  /** The message whose outcome is that block's state. `undefined` if there is none. */
   readonly through: number | undefined;
   /** Increases when no value and no outcome of before holds any more. */
   readonly beginning: number;
@@ -92,7 +92,7 @@ export interface MessageBase {
 
 /** The input of a message's run in its thread. */
 export interface MessageInput {
-  readonly job: FlashblockJob;
+  readonly message: ExecutableMessage;
   readonly base: MessageBase;
   readonly rules: Rules;
   /** False: the block's own rules are not known, and the thread only decodes the transactions. */
@@ -103,8 +103,8 @@ export interface MessageInput {
 
 /** Executes messages one after another, each on the state after the one before. */
 export interface Executor {
-  execute(job: FlashblockJob): Promise<Execution>;
-  /** Moves the base to another block. `through`: the job whose outcome is that block's state, `undefined` if no outcome is. */
+  execute(message: ExecutableMessage): Promise<Execution>;
+  /** Moves the base to another block. `through`: the message whose outcome is that block's state, `undefined` if no outcome is. */
   rebase(base: BlockId, through: number | undefined): void;
   close(): Promise<void>;
 }

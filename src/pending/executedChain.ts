@@ -32,10 +32,10 @@ const MAX_IMPLEMENTATIONS = 10_000;
 /** Above this number all values are discarded. */
 const MAX_KNOWN_VALUES = 200_000;
 
-/** The known values at a base block, and above it one version for each executed job, with the job before it as its parent. */
+/** The known values at a base block, and above it one version for each executed message, with the message before it as its parent. */
 export class ExecutedChain {
   readonly #implementations: Implementations = new LRUCache<Address, Address>({ max: MAX_IMPLEMENTATIONS });
-  readonly #versions = new Map<number, ExecutedFlashblock>();
+  readonly #versions = new Map<number, ExecutedMessage>();
   #base: MessageBase | undefined;
   #known: CachedState;
   /** The base includes the versions up to this id. */
@@ -46,7 +46,7 @@ export class ExecutedChain {
     this.#known = known;
   }
 
-  /** Moves to the base of the next job. `empty`: a state without values, in case that none of before holds. */
+  /** Moves to the base of the next message. `empty`: a state without values, in case that none of before holds. */
   moveTo(base: MessageBase, empty: CachedState): void {
     if (base.beginning !== this.#base?.beginning) {
       this.#versions.clear();
@@ -58,7 +58,7 @@ export class ExecutedChain {
     this.#base = base;
   }
 
-  add(version: ExecutedFlashblock): void {
+  add(version: ExecutedMessage): void {
     this.#versions.set(version.id, version);
     const changes = [...(version.layer?.values() ?? [])];
     const codes = changes.flatMap(({ account, code }) => (account && code ? [[account.codeHash, code] as const] : []));
@@ -66,12 +66,12 @@ export class ExecutedChain {
   }
 
   /** Returns the versions from this one down to the base. Throws if one is unknown, because this thread may have replaced another. */
-  ancestors(from: number | undefined): readonly ExecutedFlashblock[] {
-    const ancestors: ExecutedFlashblock[] = [];
+  ancestors(from: number | undefined): readonly ExecutedMessage[] {
+    const ancestors: ExecutedMessage[] = [];
     for (let id = from; id !== undefined && id > this.#sealedThrough; id = ancestors.at(-1)?.before) {
       const version = this.#versions.get(id);
       if (!version) {
-        throw new Error("the job that this one starts from was not executed in this thread");
+        throw new Error("the message that this one starts from was not executed in this thread");
       }
       ancestors.push(version);
     }
@@ -156,20 +156,20 @@ export class ExecutedChain {
 const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
 
 /** Returns the layers of versions in the same order, or `undefined` if one is unknown. */
-export const layersOf = (versions: readonly ExecutedFlashblock[]): readonly StateChanges[] | undefined => {
+export const layersOf = (versions: readonly ExecutedMessage[]): readonly StateChanges[] | undefined => {
   const layers = versions.flatMap(({ layer }) => layer ?? []);
   return layers.length === versions.length ? layers : undefined;
 };
 
-/** An executed job, and its block up to it. The next job starts from it. */
-export interface ExecutedFlashblock {
+/** An executed message, and its block up to it. The next message starts from it. */
+export interface ExecutedMessage {
   readonly id: number;
-  /** The job before it. It may be part of the base. */
+  /** The message before it. It may be part of the base. */
   readonly before: number | undefined;
   readonly environment: PendingEnvironment;
   readonly raws: readonly Uint8Array[];
   /** With their refunds. Empty if the state after it is not known. */
   readonly transactions: readonly Executed[];
-  /** Undefined if the state after it is not known. No job can be executed after it then. */
+  /** Undefined if the state after it is not known. No message can be executed after it then. */
   readonly layer: StateChanges | undefined;
 }

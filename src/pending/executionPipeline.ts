@@ -84,7 +84,7 @@ export class ExecutionPipeline {
   rebase(base: BlockId, isExecuted: boolean, extraBlockFields: ExtraBlockFields): void {
     this.#empty = { base, extraBlockFields, blocks: [] };
     const last = isExecuted ? this.#queue.findLast(({ number }) => number <= base.number) : undefined;
-    const through = last?.job?.id;
+    const through = last?.run?.id;
     for (const record of this.#queue) {
       if (record.number <= base.number) {
         record.endDeadline();
@@ -169,11 +169,11 @@ export class ExecutionPipeline {
     }
   }
 
-  /** Executes the messages that have no job, each after the one before. */
+  /** Executes the messages that have no run, each after the one before. */
   #executeDue(): void {
     for (const [position, record] of this.#queue.entries()) {
-      if (record.job === undefined) {
-        this.#execute(record, this.#queue[position - 1]?.job?.id);
+      if (record.run === undefined) {
+        this.#execute(record, this.#queue[position - 1]?.run?.id);
       }
     }
   }
@@ -181,8 +181,8 @@ export class ExecutionPipeline {
   #execute(record: MessageRecord, before: number | undefined): void {
     const id = this.#nextId++;
     const startedMs = performance.now();
-    const result = this.#options.executor.execute(record.createJob(id, before));
-    record.job = { id, base: this.#empty.base, result };
+    const result = this.#options.executor.execute(record.executable(id, before));
+    record.run = { id, base: this.#empty.base, result };
     if (!record.execution) {
       record.timer = setTimeout(() => this.#expireFrom(record), this.#deadlineMs(record.message));
     }
@@ -197,7 +197,7 @@ export class ExecutionPipeline {
       return;
     }
     this.#options.onExecuted(execution, { number: record.number, index: record.message.index }, durationMs);
-    if (execution.unverified && record.job?.base.hash !== this.#empty.base.hash) {
+    if (execution.unverified && record.run?.base.hash !== this.#empty.base.hash) {
       this.#repeatFrom(this.#queue.indexOf(record));
       this.#executeDue();
     } else {
@@ -214,9 +214,9 @@ export class ExecutionPipeline {
     this.#options.onChange();
   }
 
-  /** Whether the job is the newest one of a message that is still in the queue. */
+  /** Whether the run is the newest one of a message that is still in the queue. */
   #isCurrent(record: MessageRecord, id: number): boolean {
-    return record.job?.id === id && this.#queue.includes(record);
+    return record.run?.id === id && this.#queue.includes(record);
   }
 
   /** Discards the executions from a position on, because what they start from has changed. The messages stay. */

@@ -5,7 +5,7 @@ import type { StateSource } from "../core/stateReader.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { EvmWorkers } from "../runs/evmWorkers.ts";
-import type { Execution, Executor, FlashblockJob, MessageBase, MessageInput } from "./executableMessage.ts";
+import type { ExecutableMessage, Execution, Executor, MessageBase, MessageInput } from "./executableMessage.ts";
 
 export interface ExecutorOptions {
   /** One thread with messageTask. */
@@ -38,7 +38,7 @@ const MAX_PAUSE_MS = 400;
 /** Executes messages in their thread, one after another. It reads missing state for the thread, until the message's time is over. */
 export class ExecutorClient implements Executor {
   readonly #options: ExecutorOptions;
-  /** Of the messages that have not ended, by job. Those of a base that is replaced are aborted: nobody awaits them. */
+  /** Of the messages that have not ended, by id. Those of a base that is replaced are aborted: nobody awaits them. */
   readonly #running = new Map<number, AbortController>();
   /** Of the next message in turn. */
   #base: MessageBase = { block: { number: 0n, hash: ZERO_HASH }, through: undefined, beginning: 0 };
@@ -50,18 +50,18 @@ export class ExecutorClient implements Executor {
     options.workers.start();
   }
 
-  async execute(job: FlashblockJob): Promise<Execution> {
+  async execute(message: ExecutableMessage): Promise<Execution> {
     const ending = new AbortController();
-    this.#running.set(job.id, ending);
+    this.#running.set(message.id, ending);
     try {
-      return await this.#inTurn(() => this.#run(job, ending.signal));
+      return await this.#inTurn(() => this.#run(message, ending.signal));
     } catch (error) {
       if (!ending.signal.aborted) {
-        this.#options.onFailed?.({ number: job.environment.number, index: job.index }, textOf(error));
+        this.#options.onFailed?.({ number: message.environment.number, index: message.index }, textOf(error));
       }
       throw error;
     } finally {
-      this.#running.delete(job.id);
+      this.#running.delete(message.id);
     }
   }
 
@@ -96,16 +96,16 @@ export class ExecutorClient implements Executor {
     return result;
   }
 
-  async #run(job: FlashblockJob, signal: AbortSignal): Promise<Execution> {
+  async #run(message: ExecutableMessage, signal: AbortSignal): Promise<Execution> {
     signal.throwIfAborted();
     const { workers, nativeContracts, maxSearchMs = MAX_SEARCH_MS } = this.#options;
-    const { number, timestamp } = job.environment;
+    const { number, timestamp } = message.environment;
     const forks = this.#options.forks();
     const rules = newestRulesAt(forks, number, timestamp);
     const isExecutable = areRulesKnown(forks, timestamp);
-    const input: MessageInput = { job, base: this.#base, rules, isExecutable, maxSearchMs };
+    const input: MessageInput = { message, base: this.#base, rules, isExecutable, maxSearchMs };
     const { output } = await workers.run({
-      ...{ name: "message", input, source: this.#sourceOf(job), nativeContracts, signal },
+      ...{ name: "message", input, source: this.#sourceOf(message), nativeContracts, signal },
       isPrivate: true,
       timeoutMs: MAX_EXECUTION_MS,
     });
@@ -113,7 +113,7 @@ export class ExecutorClient implements Executor {
   }
 
   /** Returns the state at the base. A read that fails is repeated. */
-  #sourceOf({ environment: { number }, index }: FlashblockJob): StateSource {
+  #sourceOf({ environment: { number }, index }: ExecutableMessage): StateSource {
     const { stateAt, onRetry } = this.#options;
     const source = stateAt(this.#base.block);
     const untilMs = performance.now() + MAX_EXECUTION_MS;

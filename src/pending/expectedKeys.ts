@@ -6,7 +6,7 @@ import { createdAddress } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
-import type { FlashblockJob } from "./executableMessage.ts";
+import type { ExecutableMessage } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
 
 const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT];
@@ -17,7 +17,7 @@ const L1_BLOCK_SLOTS = 9;
  * Returns the keys that every flashblock reads: accounts of system calls and fees, L1 attributes, and the feed's access list.
  * They are fetched before its execution.
  */
-export const alwaysReadKeys = ({ environment, index, accessList }: FlashblockJob, rules: Rules): StateKeys => ({
+export const alwaysReadKeys = ({ environment, index, accessList }: ExecutableMessage, rules: Rules): StateKeys => ({
   accounts: [
     environment.feeRecipient,
     ...(index === 0 ? [SYSTEM, BEACON_ROOTS, BLOCK_HASHES] : []),

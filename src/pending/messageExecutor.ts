@@ -8,30 +8,30 @@ import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError, TooManyReadsError, TransactionError } from "../evm/executionErrors.ts";
 import { complete, type FetchingContext } from "../evm/reads/complete.ts";
 import {
+  type ExecutableMessage,
   type Executed,
   type Execution,
-  type FlashblockJob,
   isFaultOfMessage,
   type MessageInput,
   type TransactionOutcome,
   type UnverifiedReason,
 } from "./executableMessage.ts";
-import { ExecutedChain, type ExecutedFlashblock, layersOf } from "./executedChain.ts";
+import { ExecutedChain, type ExecutedMessage, layersOf } from "./executedChain.ts";
 import { executeTransaction } from "./executeTransaction.ts";
 import { ReadSets } from "./expectedKeys.ts";
 import { MessageReads } from "./messageReads.ts";
-import { JobSteps, overwritten, parentHashes } from "./messageSteps.ts";
+import { MessageSteps, overwritten, parentHashes } from "./messageSteps.ts";
 import { InvalidRefund, refundsOf, settleRefund, withRefunds } from "./refunds.ts";
 
-/** What one job has executed. */
+/** What one message has executed. */
 interface BlockRun {
   readonly transactions: readonly Executed[];
-  /** The earlier transactions of its block, with the refunds of this job. */
+  /** The earlier transactions of its block, with the refunds of this message. */
   readonly revised: readonly Executed[];
   readonly changes: StateChanges;
 }
 
-/** The result of one job's execution. */
+/** The result of one message's execution. */
 interface Attempt extends Pick<Execution, "outcomes" | "revised" | "changes" | "unverified" | "cause"> {
   /** All of its block so far. Present if the outcome is verified. */
   readonly transactions?: readonly Executed[];
@@ -48,18 +48,18 @@ const unverifiedAttempt = (unverified: UnverifiedReason, cause?: string): Attemp
 export type MessageContext = Pick<FetchingContext, "engine" | "known" | "fetch">;
 
 /** One message in its thread. */
-interface MessageJob extends Omit<MessageInput, "job" | "rules"> {
+interface MessageRun extends Omit<MessageInput, "message" | "rules"> {
   readonly context: MessageContext;
   readonly chain: ExecutedChain;
-  readonly steps: JobSteps;
-  /** The executed jobs before it, newest first. */
-  readonly ancestors: readonly ExecutedFlashblock[];
+  readonly steps: MessageSteps;
+  /** The executed messages before it, newest first. */
+  readonly ancestors: readonly ExecutedMessage[];
   /** The last of them, if it belongs to the same block. */
-  readonly earlier: ExecutedFlashblock | undefined;
+  readonly earlier: ExecutedMessage | undefined;
 }
 
 /** Executes the messages of one chain, one after another, each on the outcome of another. */
-export class FlashblockExecutor {
+export class MessageExecutor {
   readonly #readSets = new ReadSets();
   #chain: ExecutedChain | undefined;
   /** The roots of a block are computed again for each of its messages. */
@@ -70,15 +70,15 @@ export class FlashblockExecutor {
   async run(input: MessageInput, context: MessageContext): Promise<Execution> {
     this.#chain ??= new ExecutedChain(context.known);
     this.#chain.moveTo(input.base, context.known);
-    const steps = new JobSteps(input.job, context.engine(input.rules));
-    const ancestors = this.#chain.ancestors(input.job.before);
-    const earlier = input.job.index === 0 ? undefined : ancestors[0];
+    const steps = new MessageSteps(input.message, context.engine(input.rules));
+    const ancestors = this.#chain.ancestors(input.message.before);
+    const earlier = input.message.index === 0 ? undefined : ancestors[0];
     return this.#run({ ...input, context, chain: this.#chain, steps, ancestors, earlier });
   }
 
-  async #run(message: MessageJob): Promise<Execution> {
-    const { chain, steps, ancestors, earlier, isExecutable } = message;
-    const { job, decoded } = steps;
+  async #run(run: MessageRun): Promise<Execution> {
+    const { chain, steps, ancestors, earlier, isExecutable } = run;
+    const { message, decoded } = steps;
     const layers = layersOf(ancestors);
     const isKnown = layers !== undefined && isExecutable;
     const unread =
@@ -87,10 +87,8 @@ export class FlashblockExecutor {
     const unverified = unread?.unverified ?? (isKnown ? undefined : "unexecutable");
     const cause = unread?.cause ?? (isExecutable ? undefined : "the rules of this block are not known");
     const { transactions = [], ...outcome } =
-      layers && !unverified
-        ? await this.#attempt(message, layers)
-        : unverifiedAttempt(unverified ?? "unexecutable", cause);
-    const { id, before, environment } = job;
+      layers && !unverified ? await this.#attempt(run, layers) : unverifiedAttempt(unverified ?? "unexecutable", cause);
+    const { id, before, environment } = message;
     const raws = [...(earlier?.raws ?? []), ...decoded.map(({ raw }) => raw)];
     chain.add({ id, before, environment, raws, transactions, layer: outcome.changes });
     return {
@@ -100,15 +98,15 @@ export class FlashblockExecutor {
     };
   }
 
-  async #attempt(message: MessageJob, layers: readonly StateChanges[]): Promise<Attempt> {
+  async #attempt(run: MessageRun, layers: readonly StateChanges[]): Promise<Attempt> {
     try {
-      const { transactions, revised, changes } = await this.#execute(message, layers);
+      const { transactions, revised, changes } = await this.#execute(run, layers);
       const all = [...revised, ...transactions];
-      const unverified = this.#findMismatch(message.steps.job, all);
+      const unverified = this.#findMismatch(run.steps.message, all);
       if (unverified) {
         return unverifiedAttempt(unverified);
       }
-      const isRevised = message.earlier !== undefined && revised !== message.earlier.transactions;
+      const isRevised = run.earlier !== undefined && revised !== run.earlier.transactions;
       return {
         transactions: all,
         outcomes: transactions.map(outcomeOf),
@@ -122,18 +120,18 @@ export class FlashblockExecutor {
     }
   }
 
-  async #execute(message: MessageJob, layers: readonly StateChanges[]): Promise<BlockRun> {
-    const { chain, steps, context, ancestors, maxSearchMs } = message;
-    const { job } = steps;
-    const earlier = message.earlier?.transactions ?? [];
-    const refunds = refundsOf(job, earlier.length + job.transactions.length);
+  async #execute(run: MessageRun, layers: readonly StateChanges[]): Promise<BlockRun> {
+    const { chain, steps, context, ancestors, maxSearchMs } = run;
+    const { message } = steps;
+    const earlier = run.earlier?.transactions ?? [];
+    const refunds = refundsOf(message, earlier.length + message.transactions.length);
     const revised = withRefunds(earlier, refunds);
-    if (job.index === 0) {
-      chain.enter(overwritten(job.environment));
+    if (message.index === 0) {
+      chain.enter(overwritten(message.environment));
     }
     const gasUsed = gasUsedOf(revised);
-    const run = steps.run<Executed>(
-      parentHashes([job, ...ancestors]),
+    const stepped = steps.run<Executed>(
+      parentHashes([message, ...ancestors]),
       (context, transaction, before) =>
         executeTransaction(context, transaction, before.at(-1)?.receipt.cumulativeGasUsed ?? gasUsed, {
           refund: refunds.get(earlier.length + before.length),
@@ -144,7 +142,7 @@ export class FlashblockExecutor {
       ...{ steps, chain, layers, readSets: this.#readSets, maxSearchMs },
       fetch: (keys, calls) => context.fetch(keys, calls),
     });
-    const { result, state } = await complete(run, {
+    const { result, state } = await complete(stepped, {
       readerOf: (missing) => chain.reader(layers, missing),
       fetch: (missing, progress) => reads.fetch(missing, progress),
     });
@@ -152,7 +150,7 @@ export class FlashblockExecutor {
   }
 
   /** Returns the first field in which the message and the execution of its block differ, or `undefined`. */
-  #findMismatch({ expected, postExec }: FlashblockJob, block: readonly Executed[]): UnverifiedReason | undefined {
+  #findMismatch({ expected, postExec }: ExecutableMessage, block: readonly Executed[]): UnverifiedReason | undefined {
     const gasUsed = gasUsedOf(block);
     if (gasUsed !== expected.gasUsed) {
       return "gas";

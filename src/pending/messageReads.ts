@@ -8,7 +8,7 @@ import { StateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { ExecutedChain } from "./executedChain.ts";
 import { executeTransaction, type Prepared } from "./executeTransaction.ts";
 import { alwaysReadKeys, lacksCode, plainCallOf, type ReadSets } from "./expectedKeys.ts";
-import { type JobSteps, parentHashes } from "./messageSteps.ts";
+import { type MessageSteps, parentHashes } from "./messageSteps.ts";
 
 /** Values that guesses may fetch for one message. */
 const MAX_GUESSED = 10_000;
@@ -22,7 +22,7 @@ const MAX_FETCHED = 50_000;
 const MAX_PREDICTED = 2_000;
 
 export interface MessageReadsOptions extends Pick<FetchingContext, "fetch"> {
-  readonly steps: JobSteps;
+  readonly steps: MessageSteps;
   readonly chain: ExecutedChain;
   /** The layers below the message, newest first. */
   readonly layers: readonly StateChanges[];
@@ -47,7 +47,7 @@ export class MessageReads {
     const { steps, chain, maxSearchMs } = options;
     this.#options = options;
     this.#search = new KeySearch({
-      run: steps.run(parentHashes([steps.job]), guessTransaction),
+      run: steps.run(parentHashes([steps.message]), guessTransaction),
       readerOf: (missing, guesses) => chain.reader(this.#written, missing, guesses),
       guessesOf: alternatingGuesses,
       maxKeys: MAX_GUESSED,
@@ -100,7 +100,7 @@ export class MessageReads {
     }
     this.#guessed += wanted.size;
     if (this.#fetched === 0) {
-      wanted.add(alwaysReadKeys(steps.job, steps.engine.rules));
+      wanted.add(alwaysReadKeys(steps.message, steps.engine.rules));
     }
     if (wanted.size > 0) {
       wanted.add(this.#predicted);

@@ -5,9 +5,14 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "./applyMessage.ts";
 import { decodeOnly, type KnownSender } from "./decodeTransaction.ts";
-import { type Execution, type FlashblockJob, isFaultOfMessage, type UnverifiedReason } from "./executableMessage.ts";
+import {
+  type ExecutableMessage,
+  type Execution,
+  isFaultOfMessage,
+  type UnverifiedReason,
+} from "./executableMessage.ts";
 
-interface MessageJob {
+interface MessageRun {
   readonly id: number;
   /** The base at the start of the execution. */
   readonly base: BlockId;
@@ -27,7 +32,7 @@ export class MessageRecord {
   readonly block: BlockMessages;
   readonly #environment: PendingEnvironment;
   /** The newest execution. Undefined if the message has to be executed again. */
-  job: MessageJob | undefined;
+  run: MessageRun | undefined;
   /** The outcome as it is shown. Undefined while it executes for the first time. */
   execution: Execution | undefined;
   /** The message that is shown: an earlier copy, while this one executes in its place. */
@@ -99,7 +104,7 @@ export class MessageRecord {
 
   /** Resolves with its changes, also after its deadline. Undefined: they are not verified. */
   async untilExecuted(): Promise<StateChanges | undefined> {
-    return this.job?.result.then(
+    return this.run?.result.then(
       ({ changes }) => changes,
       () => undefined,
     );
@@ -117,7 +122,7 @@ export class MessageRecord {
   /** Discards the execution. A message that was shown keeps its receipts without state until it is executed again. */
   repeat(): void {
     this.endDeadline();
-    this.job = undefined;
+    this.run = undefined;
     this.execution = this.isShown && this.execution ? withoutChanges(this.execution) : undefined;
   }
 
@@ -141,8 +146,8 @@ export class MessageRecord {
     this.timer = undefined;
   }
 
-  /** Creates the job that executes it. `before`: the id of the job before. */
-  createJob(id: number, before: number | undefined): FlashblockJob {
+  /** Returns what its execution needs. `before`: the id of the run before. */
+  executable(id: number, before: number | undefined): ExecutableMessage {
     const { index, transactions, closingTransaction, commitments, accessList } = this.message;
     const { gasUsed, logsBloom, receiptsRoot } = commitments;
     return {

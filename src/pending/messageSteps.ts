@@ -6,27 +6,27 @@ import type { SteppedRun } from "../evm/reads/complete.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS, type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
-import type { FlashblockJob } from "./executableMessage.ts";
+import type { ExecutableMessage } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
 
-/** What one job executes: the calls at its block's start, and its transactions. */
-export class JobSteps {
-  readonly job: FlashblockJob;
+/** What one message executes: the calls at its block's start, and its transactions. */
+export class MessageSteps {
+  readonly message: ExecutableMessage;
   readonly engine: Engine;
   readonly #startCalls: readonly SystemCall[];
   #decoded: readonly Decoded[] | undefined;
   #transactions: readonly Prepared[] | undefined;
 
-  constructor(job: FlashblockJob, engine: Engine) {
-    this.job = job;
+  constructor(message: ExecutableMessage, engine: Engine) {
+    this.message = message;
     this.engine = engine;
-    this.#startCalls = job.index > 0 ? [] : startCalls(engine, job.environment);
+    this.#startCalls = message.index > 0 ? [] : startCalls(engine, message.environment);
   }
 
-  /** All transactions of the job. They are decoded at the first use. Throws if one is not hexadecimal. */
+  /** All transactions of the message. They are decoded at the first use. Throws if one is not hexadecimal. */
   get decoded(): readonly Decoded[] {
     const { chainId } = this.engine.rules;
-    this.#decoded ??= this.job.transactions.map((raw) => decodeTransaction(parseData(raw), chainId, recoverSender));
+    this.#decoded ??= this.message.transactions.map((raw) => decodeTransaction(parseData(raw), chainId, recoverSender));
     return this.#decoded;
   }
 
@@ -51,7 +51,7 @@ export class JobSteps {
     return {
       createState: (reader) => engine.createState(reader),
       execute: async ({ step, reader }) => {
-        const block = blockOf(this.job.environment, ancestors, reader);
+        const block = blockOf(this.message.environment, ancestors, reader);
         for (const call of this.#startCalls) {
           await step((state) => engine.systemCall({ state, block }, ...call));
         }
@@ -88,9 +88,9 @@ export const blockOf = (
 
 /** Hashes of blocks that are not sealed here yet, by number: the block that follows has the hash of its parent. */
 export const parentHashes = (
-  jobs: readonly { readonly environment: PendingEnvironment }[],
+  messages: readonly { readonly environment: PendingEnvironment }[],
 ): ReadonlyMap<bigint, Hash> =>
-  new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
+  new Map(messages.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
 
 const NOTHING = new Uint8Array(0);
 

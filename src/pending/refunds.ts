@@ -4,7 +4,7 @@ import { parsePostExec, refundsByIndex } from "../ethereum/postExec.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/executionErrors.ts";
 import { l1AttributesOf } from "../evm/opChainFees.ts";
-import type { Executed, FlashblockJob, Payer } from "./executableMessage.ts";
+import type { ExecutableMessage, Executed, Payer } from "./executableMessage.ts";
 
 /** The post-exec transaction gives back gas that no transaction has paid. The message is wrong. */
 export class InvalidRefund extends Error {
@@ -15,10 +15,10 @@ export class InvalidRefund extends Error {
 export type Refunds = ReadonlyMap<number, bigint>;
 
 /**
- * Returns the refunds of a job's block. `count` is the number of the block's transactions up to this job. Throws NotExecutableError
+ * Returns the refunds of a message's block. `count` is the number of the block's transactions up to this message. Throws NotExecutableError
  * for bytes that are no post-exec transaction, because another chain may use the type, and InvalidRefund.
  */
-export const refundsOf = ({ postExec, environment }: FlashblockJob, count: number): Refunds => {
+export const refundsOf = ({ postExec, environment }: ExecutableMessage, count: number): Refunds => {
   if (postExec === undefined) {
     return new Map();
   }

@@ -15,7 +15,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { FlashblockJob } from "../../src/pending/executableMessage.ts";
+import type { ExecutableMessage } from "../../src/pending/executableMessage.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { createMessageRunner } from "../support/builders/messageRunner.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, median, round } from "./support/result.ts";
@@ -38,7 +38,7 @@ const rich = new Set(accounts.map(({ address }) => lower(address)));
 
 interface Message {
   readonly raws: readonly Hex[];
-  expected: FlashblockJob["expected"];
+  expected: ExecutableMessage["expected"];
 }
 interface Block {
   readonly environment: PendingEnvironment;
@@ -149,7 +149,7 @@ const runYardstick = async (blocks: readonly Block[], blockField: boolean): Prom
   return { seconds: (threadCpuMs() - startCpuMs) / 1_000, gas };
 };
 
-const expectedOf = (receipts: readonly Receipt[]): FlashblockJob["expected"] => {
+const expectedOf = (receipts: readonly Receipt[]): ExecutableMessage["expected"] => {
   const bloom = createBloom();
   for (const { logsBloom } of receipts) {
     orBloom(bloom, logsBloom);

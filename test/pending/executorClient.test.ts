@@ -4,7 +4,7 @@ import type { StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import type { FlashblockJob } from "../../src/pending/executableMessage.ts";
+import type { ExecutableMessage } from "../../src/pending/executableMessage.ts";
 import { ExecutorClient, type ExecutorOptions } from "../../src/pending/executorClient.ts";
 import type { RunRequest } from "../../src/runs/evmWorkers.ts";
 import { devAccounts } from "../devnet/traffic.ts";
@@ -14,7 +14,7 @@ const ACCOUNT: Address = `0x${"ab".repeat(20)}`;
 const BASE = { number: 0n, hash: ZERO_HASH };
 const OTHER = { number: 1n, hash: `0x${"11".repeat(32)}` as Hash };
 
-const createJob = (id: number, more: Partial<FlashblockJob> = {}): FlashblockJob => ({
+const createJob = (id: number, more: Partial<ExecutableMessage> = {}): ExecutableMessage => ({
   id,
   before: undefined,
   environment: {

@@ -5,7 +5,12 @@ import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import type { LogEntry } from "../../src/ethereum/receipt.ts";
-import type { Execution, Executor, FlashblockJob, TransactionOutcome } from "../../src/pending/executableMessage.ts";
+import type {
+  ExecutableMessage,
+  Execution,
+  Executor,
+  TransactionOutcome,
+} from "../../src/pending/executableMessage.ts";
 
 export interface FakeRun {
   readonly logs?: readonly LogEntry[];
@@ -15,13 +20,13 @@ export interface FakeRun {
 
 /** Creates an executor that executes nothing. Each message has the result that the test defines, at once or on release. */
 export const createFakeExecutor = () => {
-  const jobs: FlashblockJob[] = [];
+  const jobs: ExecutableMessage[] = [];
   const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
   const runs = new Map<string, FakeRun>();
   const roots = new Map<number, readonly `0x${string}`[]>();
   let gate: Promise<void> = Promise.resolve();
 
-  const run = (job: FlashblockJob): Execution => {
+  const run = (job: ExecutableMessage): Execution => {
     const { logs = [], changes = [], unverified } = runs.get(`${job.environment.number}-${job.index}`) ?? {};
     const before = job.index === 0 ? [] : (roots.get(job.before ?? -1) ?? []);
     const all = [...before, ...job.transactions];

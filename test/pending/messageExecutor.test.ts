@@ -10,7 +10,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { FlashblockJob } from "../../src/pending/executableMessage.ts";
+import type { ExecutableMessage } from "../../src/pending/executableMessage.ts";
 import { createMessageRunner } from "../support/builders/messageRunner.ts";
 
 const CHAIN_ID = 7;
@@ -47,7 +47,7 @@ const environment = (number: bigint): PendingEnvironment => ({
 });
 
 /** Creates the gas, bloom and receipts root of a block with transactions of these types that use this gas. */
-const expectedOf = (used: readonly (readonly [type: number, gas: bigint])[]): FlashblockJob["expected"] => {
+const expectedOf = (used: readonly (readonly [type: number, gas: bigint])[]): ExecutableMessage["expected"] => {
   let cumulativeGasUsed = 0n;
   const receipts = used.map(([type, gas]) => {
     cumulativeGasUsed += gas;
@@ -83,7 +83,7 @@ const createRig = () => {
     },
     { number: 0n, hash: ZERO_HASH },
   );
-  const run = (id: number, job: Partial<FlashblockJob> & Pick<FlashblockJob, "transactions">) =>
+  const run = (id: number, job: Partial<ExecutableMessage> & Pick<ExecutableMessage, "transactions">) =>
     runner.run(
       {
         id,
@@ -190,7 +190,7 @@ test("a result that differs from the message is unverified, and so is every late
   const { run } = createRig();
   const transactions = [await transfer(0)];
   const right = expected(1);
-  const unverified = async (wrong: Partial<FlashblockJob["expected"]>) =>
+  const unverified = async (wrong: Partial<ExecutableMessage["expected"]>) =>
     (await run(1, { transactions, expected: { ...right, ...wrong } })).unverified;
   assert.equal(await unverified({ gasUsed: 1n }), "gas");
   assert.equal(await unverified({ logsBloom: `0x${"01".repeat(256)}` }), "bloom");
@@ -202,7 +202,7 @@ test("a result that differs from the message is unverified, and so is every late
 
 test("a transaction that cannot be executed is reported with the reason", async () => {
   const { run } = createRig();
-  const unverified = async (transactions: readonly Data[], more: Partial<FlashblockJob> = {}) =>
+  const unverified = async (transactions: readonly Data[], more: Partial<ExecutableMessage> = {}) =>
     (await run(1, { transactions, ...more })).unverified;
   assert.equal(await unverified(["0x7e010203"]), "undecodable");
   assert.equal(await unverified(["0x7d01"]), "unexecutable", "a type that is not known may be right");
@@ -230,7 +230,11 @@ const rich = (keys: StateKeys): StateValues => ({
   ]),
   slots: keys.slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
 });
-const jobOf = (id: number, transactions: readonly Data[], more: Partial<FlashblockJob> = {}): FlashblockJob => ({
+const jobOf = (
+  id: number,
+  transactions: readonly Data[],
+  more: Partial<ExecutableMessage> = {},
+): ExecutableMessage => ({
   id,
   before: undefined,
   environment: environment(1n),

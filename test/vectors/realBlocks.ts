@@ -6,7 +6,7 @@ import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
 import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
-import type { FlashblockJob } from "../../src/pending/executableMessage.ts";
+import type { ExecutableMessage } from "../../src/pending/executableMessage.ts";
 import { headerFields } from "./vectorChain.ts";
 import { readJsonLines, readVector } from "./vectorFolder.ts";
 import { createWitnessState, type WitnessState } from "./witness.ts";
@@ -147,9 +147,9 @@ export const messagesOf = ({ frames }: Pick<RealBlocks, "frames">): readonly Fee
   });
 
 /** `firstId`: jobs of one executor have ascending ids. */
-export const jobsOf = (messages: readonly FeedMessage[], firstId = 10): readonly FlashblockJob[] => {
-  let environment: FlashblockJob["environment"] | undefined;
-  return messages.map((message, at): FlashblockJob => {
+export const jobsOf = (messages: readonly FeedMessage[], firstId = 10): readonly ExecutableMessage[] => {
+  let environment: ExecutableMessage["environment"] | undefined;
+  return messages.map((message, at): ExecutableMessage => {
     const { index, transactions, commitments, accessList } = message;
     environment = message.environment ?? environment;
     assert.ok(environment);

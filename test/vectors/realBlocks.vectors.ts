@@ -8,7 +8,7 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
-import type { Execution, FlashblockJob } from "../../src/pending/executableMessage.ts";
+import type { ExecutableMessage, Execution } from "../../src/pending/executableMessage.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import { createMessageRunner, createMessageWorkers } from "../support/builders/messageRunner.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
@@ -95,7 +95,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
       for (const { hash } of [parent, other]) {
         await node.prepare(hash, calls);
       }
-      await executor.execute({ ...(jobsOf(messagesOf(real))[0] as FlashblockJob), id: 1, transactions: [] });
+      await executor.execute({ ...(jobsOf(messagesOf(real))[0] as ExecutableMessage), id: 1, transactions: [] });
     },
   };
 };
@@ -123,7 +123,7 @@ const changesOfAll = (executions: readonly Execution[]): StateChanges =>
 type Rig = ReturnType<typeof createRig>;
 
 /** Sends the messages at their times. Returns the execution of each one and the time of its end after the first message. */
-const play = async (rig: Rig, jobs: readonly FlashblockJob[], intervalMs: number) => {
+const play = async (rig: Rig, jobs: readonly ExecutableMessage[], intervalMs: number) => {
   const startMs = performance.now();
   return Promise.all(
     jobs.map(async (job, at) => {
@@ -135,7 +135,7 @@ const play = async (rig: Rig, jobs: readonly FlashblockJob[], intervalMs: number
 };
 
 /** Round trips of each message, if one message is executed after another. */
-const countTrips = async (rig: Rig, jobs: readonly FlashblockJob[]): Promise<number[]> => {
+const countTrips = async (rig: Rig, jobs: readonly ExecutableMessage[]): Promise<number[]> => {
   const trips: number[] = [];
   for (const job of jobs) {
     const before = rig.node.roundTrips;
@@ -204,7 +204,7 @@ test("base sepolia 37312300 with an access list in each message: two round trips
   await tracing.prepare();
   // All at once: each message fetches its state while earlier ones wait for theirs.
   const listed = await Promise.all(
-    jobsOf(messagesOf(real)).map(async (job): Promise<FlashblockJob> => {
+    jobsOf(messagesOf(real)).map(async (job): Promise<ExecutableMessage> => {
       const { changes } = await tracing.executor.execute(job);
       assert.ok(changes);
       const accessList = [...changes].map(([address, { slots }]) => ({ address, slots: [...slots.keys()] }));

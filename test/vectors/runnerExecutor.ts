@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { Execution, Executor, FlashblockJob } from "../../src/pending/executableMessage.ts";
+import type { ExecutableMessage, Execution, Executor } from "../../src/pending/executableMessage.ts";
 import { createMessageRunner, type MessageRunnerOptions } from "../support/builders/messageRunner.ts";
 
 const engines = await createEngines();
@@ -24,7 +24,7 @@ export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOp
     queue = done.catch(() => {});
     return done;
   };
-  const run = (job: FlashblockJob): Promise<Execution> => {
+  const run = (job: ExecutableMessage): Promise<Execution> => {
     const { number, timestamp } = job.environment;
     if (job.id <= cancelledThrough) {
       throw new Error("the base is another one");

@@ -5,8 +5,8 @@ import type { Hash } from "../../../src/ethereum/hex.ts";
 import type { Rules } from "../../../src/ethereum/rules.ts";
 import type { Engines } from "../../../src/evm/createEngines.ts";
 import { CachedState } from "../../../src/evm/reads/cachedState.ts";
-import type { Execution, FlashblockJob, MessageBase } from "../../../src/pending/executableMessage.ts";
-import { FlashblockExecutor } from "../../../src/pending/messageExecutor.ts";
+import type { ExecutableMessage, Execution, MessageBase } from "../../../src/pending/executableMessage.ts";
+import { MessageExecutor } from "../../../src/pending/messageExecutor.ts";
 import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 
 export interface MessageRunnerOptions {
@@ -17,7 +17,7 @@ export interface MessageRunnerOptions {
 
 /** Executes messages in this thread. */
 export interface MessageRunner {
-  run(job: FlashblockJob, rules: Rules, isExecutable?: boolean): Promise<Execution>;
+  run(job: ExecutableMessage, rules: Rules, isExecutable?: boolean): Promise<Execution>;
   rebase(block: BlockId, through: number | undefined): void;
 }
 
@@ -26,13 +26,13 @@ export const createMessageRunner = (
   { fetch, engine, isNative = () => false }: MessageRunnerOptions,
   block: BlockId,
 ): MessageRunner => {
-  const executor = new FlashblockExecutor();
+  const executor = new MessageExecutor();
   const codes = new Map<Hash, Uint8Array>();
   let base: MessageBase = { block, through: undefined, beginning: 0 };
   return {
     run: (job, rules, isExecutable = true) =>
       executor.run(
-        { job, base, rules, isExecutable, maxSearchMs: Number.POSITIVE_INFINITY },
+        { message: job, base, rules, isExecutable, maxSearchMs: Number.POSITIVE_INFINITY },
         { engine, known: new CachedState({ codes, isNative }), fetch: (keys, calls) => fetch(base.block, keys, calls) },
       ),
     rebase: (next, through) => {
