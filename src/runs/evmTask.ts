@@ -3,9 +3,9 @@ import { MustForwardError } from "../core/mustForwardError.ts";
 import type { ReadSet } from "../core/readSet.ts";
 import type { PlainCall, StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import { type Rules, UnknownRules } from "../ethereum/rules.ts";
+import { UnknownRules } from "../ethereum/rules.ts";
 import { createEngines, type Engines } from "../evm/createEngines.ts";
-import type { Engine, EngineKind, ModuleKind } from "../evm/engine.ts";
+import type { EngineKind, ModuleKind } from "../evm/engine.ts";
 import { DeadlineError, NotExecutableError, TooManyReadsError } from "../evm/executionErrors.ts";
 import { ReadRecorder } from "../evm/readRecorder.ts";
 import { CachedState } from "../evm/reads/cachedState.ts";
@@ -56,112 +56,78 @@ class StateCaches {
 export const evmTask =
   (runs: EvmRuns, load = createEngines): ThreadTask =>
   async (port, data) => {
-    const { engine, module } = data as EvmTaskData;
-    const limit: RunLimit = { deadlineMs: Number.POSITIVE_INFINITY, isInterrupted: () => false };
-    const isLate = (): boolean => limit.isInterrupted() || Date.now() >= limit.deadlineMs;
-    const engines = new LoadedEngines((kind, kindModule) => load(kind, { module: kindModule, isLate }));
-    await engines.of({ engine, module });
-    const thread = new EvmThread({ runs, engines, limit });
+    let deadlineMs = Number.POSITIVE_INFINITY;
+    let isInterrupted = (): boolean => false;
+    const isLate = (): boolean => isInterrupted() || Date.now() >= deadlineMs;
+    const caches = new StateCaches();
+    const enginesOf = loadOnce((kind, module) => load(kind, { module, isLate }));
+    await enginesOf(data as EvmTaskData);
     new Channel<Record<string, never>, JobFunctions>(port, {
-      run: (job, call) => {
-        limit.isInterrupted = () => call.isAborted();
-        return thread.run(job as EvmRun, call);
+      run: async (job, call) => {
+        const run = job as EvmRun;
+        isInterrupted = () => call.isAborted();
+        const engine = await enginesOf(run);
+        deadlineMs = Date.now() + run.timeLimitMs;
+        return execute(runs, run, new RunHost({ ...run, engine, known: caches.of(run), call }));
       },
     });
   };
 
-/** The limits that end the current run early. */
-interface RunLimit {
-  /** In milliseconds since the epoch. */
-  deadlineMs: number;
-  isInterrupted: () => boolean;
-}
+/** Returns the engines of one thread, by kind. Chains with different kinds share the thread. */
+const loadOnce = (load: (kind: EngineKind, module: ModuleKind) => Promise<Engines>) => {
+  const loaded = new Map<EngineKind, Promise<Engines>>();
+  return ({ engine, module }: EvmTaskData): Promise<Engines> => {
+    const engines = loaded.get(engine) ?? load(engine, module);
+    loaded.set(engine, engines);
+    return engines;
+  };
+};
 
-interface EvmThreadOptions {
-  readonly runs: EvmRuns;
-  readonly engines: LoadedEngines;
-  readonly limit: RunLimit;
-}
-
-class EvmThread {
-  readonly #options: EvmThreadOptions;
-  readonly #caches = new StateCaches();
-
-  constructor(options: EvmThreadOptions) {
-    this.#options = options;
+const execute = async (runs: EvmRuns, { name, input }: EvmRun, host: RunHost): Promise<EvmRunOutput> => {
+  const run = runs[name];
+  if (run === undefined) {
+    throw new Error(`no run is named ${name}`);
   }
-
-  async run(job: EvmRun, call: RemoteCall): Promise<EvmRunOutput> {
-    const { name, input, tracesReads, timeLimitMs } = job;
-    const run = this.#options.runs[name];
-    if (run === undefined) {
-      throw new Error(`no run is named ${name}`);
+  try {
+    const output = await run(input as never, host);
+    return { kind: "done", output, rounds: host.rounds, reads: host.readSet };
+  } catch (error) {
+    if (error instanceof DeadlineError) {
+      return { kind: "late" };
     }
-    const engines = await this.#options.engines.of(job);
-    this.#options.limit.deadlineMs = Date.now() + timeLimitMs;
-    const known = this.#caches.of(job);
-    const host = new RunHost({
-      engines,
-      known,
-      fetch: async (keys, calls) => (await call.ask({ keys, calls } satisfies StateRequest)) as StateValues,
-      tracesReads,
-    });
-    try {
-      const output = await run(input as never, host);
-      const { rounds, reads } = host;
-      return { kind: "done", output, rounds, reads };
-    } catch (error) {
-      return outcomeOfError(error);
-    }
+    throw errorOfRun(error);
   }
-}
+};
 
-const outcomeOfError = (error: unknown): EvmRunOutput => {
-  if (error instanceof DeadlineError) {
-    return { kind: "late" };
-  }
-  if (error instanceof RpcError) {
-    const { code, message, data } = error;
-    return { kind: "error", code, message, data };
-  }
+/** Returns the error that the channel carries to the caller. */
+const errorOfRun = (error: unknown): unknown => {
   if (error instanceof TooManyReadsError) {
-    return { kind: "error", code: CODES.INTERNAL, message: error.message, data: undefined };
+    return new RpcError(CODES.INTERNAL, error.message);
   }
-  throw error instanceof NotExecutableError || error instanceof UnknownRules
+  return error instanceof NotExecutableError || error instanceof UnknownRules
     ? new MustForwardError(error.message)
     : error;
 };
 
-/** The engines of one thread, by kind. Chains with different kinds share the thread. */
-class LoadedEngines {
-  readonly #load: (kind: EngineKind, module: ModuleKind) => Promise<Engines>;
-  readonly #engines = new Map<EngineKind, Promise<Engines>>();
-
-  constructor(load: (kind: EngineKind, module: ModuleKind) => Promise<Engines>) {
-    this.#load = load;
-  }
-
-  of({ engine, module }: EvmTaskData): Promise<Engines> {
-    const engines = this.#engines.get(engine) ?? this.#load(engine, module);
-    this.#engines.set(engine, engines);
-    return engines;
-  }
-}
-
-interface RunHostOptions extends Pick<FetchingContext, "known" | "fetch"> {
-  readonly engines: Engines;
-  readonly tracesReads: boolean;
+interface RunHostOptions extends Pick<EvmRun, "tracesReads"> {
+  readonly engine: Engines;
+  readonly known: CachedState;
+  readonly call: RemoteCall;
 }
 
 /** The part of the thread that one run uses. It counts the rounds of state fetching, and collects what the run reads. */
 class RunHost implements FetchingContext {
-  readonly #options: RunHostOptions;
+  readonly engine: Engines;
+  readonly known: CachedState;
+  readonly #call: RemoteCall;
   readonly #reads: ReadRecorder | undefined;
   #rounds = 0;
 
-  constructor(options: RunHostOptions) {
-    this.#options = options;
-    this.#reads = options.tracesReads ? new ReadRecorder() : undefined;
+  constructor({ engine, known, call, tracesReads }: RunHostOptions) {
+    this.engine = engine;
+    this.known = known;
+    this.#call = call;
+    this.#reads = tracesReads ? new ReadRecorder() : undefined;
   }
 
   get rounds(): number {
@@ -169,24 +135,17 @@ class RunHost implements FetchingContext {
   }
 
   /** Undefined unless requested. */
-  get reads(): ReadSet | undefined {
+  get readSet(): ReadSet | undefined {
     return this.#reads?.readSet();
   }
 
-  engine(rules: Rules): Engine {
-    return this.#options.engines(rules);
-  }
-
-  get known(): CachedState {
-    return this.#options.known;
-  }
-
-  fetch(keys: StateKeys, calls?: readonly PlainCall[]): Promise<StateValues> {
-    return this.#options.fetch(keys, calls);
+  async fetch(keys: StateKeys, calls?: readonly PlainCall[]): Promise<StateValues> {
+    return (await this.#call.ask({ keys, calls } satisfies StateRequest)) as StateValues;
   }
 
   async complete<T>(run: SteppedRun<T>): Promise<T> {
-    const rounds = new FetchRounds(run, { ...this.#options, reads: this.#reads });
+    const fetch = (keys: StateKeys) => this.fetch(keys);
+    const rounds = new FetchRounds(run, { known: this.known, fetch, reads: this.#reads });
     const { result } = await complete(run, rounds);
     this.#rounds += rounds.count;
     return result;

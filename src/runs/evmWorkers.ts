@@ -1,11 +1,10 @@
-import type { ReadSet } from "../core/readSet.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { EngineKind, ModuleKind } from "../evm/engine.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type PoolLane, WorkerPoolError } from "../threads/poolLane.ts";
 import { EvmThreads, type EvmThreadsOptions } from "./evmThreads.ts";
-import type { EvmRun, EvmRunOutput, EvmTaskData, StateRequest } from "./runMessages.ts";
+import type { EvmRun, EvmRunOutput, EvmTaskData, RunOutcome, StateRequest } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
 /** A run waits for a thread as long as this number of runs may take. The next thread is that of a client with fewer turns. */
@@ -34,31 +33,14 @@ export interface EvmWorkersOptions extends EvmThreadsOptions {
   readonly onDeadline?: (() => void) | undefined;
 }
 
-export interface RunRequest {
-  readonly name: string;
-  /** Plain data. */
-  readonly input: unknown;
+export interface RunRequest extends Pick<EvmRun, "name" | "input" | "nativeContracts" | "isPrivate" | "tracesReads"> {
   readonly source: StateSource;
-  /** Addresses, or prefixes of addresses, whose code is native in that block. A run that reads one is forwarded. */
-  readonly nativeContracts: readonly string[];
-  /** No other run sees values of this source. Default: no. */
-  readonly isPrivate?: boolean;
-  /** Return what the run read, too. That costs time. Default: no. */
-  readonly tracesReads?: boolean;
   readonly timeoutMs: number;
   /** See `PoolJob`. */
   readonly begin?: (() => () => void) | undefined;
   /** Clients take turns. Default: no client. */
   readonly owner?: QueueOwner | undefined;
   readonly signal: AbortSignal;
-}
-
-export interface RunOutcome {
-  readonly output: unknown;
-  /** Rounds of state fetching. */
-  readonly rounds: number;
-  /** Present only with `tracesReads`. */
-  readonly reads?: ReadSet | undefined;
 }
 
 /** Executes EVM code of one chain in threads. They have no network: they request missing state from the run's StateSource. */
@@ -99,24 +81,19 @@ export class EvmWorkers {
   }
 
   async #run(request: RunRequest): Promise<EvmRunOutput> {
-    const { name, input, source, nativeContracts, begin, timeoutMs, owner, signal } = request;
-    const { isPrivate = false, tracesReads = false } = request;
-    const run: EvmRun = {
+    const { source, begin, timeoutMs, owner, signal, ...named } = request;
+    const input: EvmRun = {
       ...this.#data,
+      ...named,
       chain: this.#chain,
-      name,
       stateId: source.id,
-      nativeContracts,
-      isPrivate,
-      expected: isPrivate ? source.expected : undefined,
-      tracesReads,
+      expected: named.isPrivate ? source.expected : undefined,
       timeLimitMs: timeoutMs - ABORT_AHEAD_MS,
-      input,
     };
     const output = await this.#lane.run({
-      input: run,
+      input,
       // A thread that ran on this state has cached a part of it.
-      affinity: source.id === "" || isPrivate ? undefined : `${this.#chain} ${source.id}`,
+      affinity: source.id === "" || named.isPrivate ? undefined : `${this.#chain} ${source.id}`,
       onRequest: (request) => {
         const { keys, calls } = request as StateRequest;
         return source.read(keys, signal, calls);
@@ -157,11 +134,7 @@ const outcomeOf = (output: EvmRunOutput): RunOutcome => {
   if (output.kind === "late") {
     throw new WorkerPoolError("deadline");
   }
-  if (output.kind === "error") {
-    const { code, message, data } = output;
-    throw new RpcError(code, message, data === undefined ? {} : { data });
-  }
-  return { output: output.output, rounds: output.rounds, reads: output.reads };
+  return output;
 };
 
 const rpcErrorOf = ({ reason, cause }: WorkerPoolError, timeoutMs: number): RpcError => {

@@ -154,13 +154,20 @@ export class RulesWatch {
       const timer = setInterval(() => void this.#checkConfig(), CHECK_MS);
       timer.unref();
       this.#stops.push(() => clearInterval(timer));
+    }
+    await this.#check();
+    this.#watchFile();
+  }
+
+  async #check(): Promise<void> {
+    const { heads, hasTimes } = this.#options;
+    if (hasTimes) {
       await this.#checkConfig();
     }
     const current = heads.current();
     if (current !== undefined) {
       this.#checkHead(current);
     }
-    this.#watchFile();
   }
 
   /** `stat` sees how Kubernetes changes a mounted file. */
@@ -175,7 +182,7 @@ export class RulesWatch {
   }
 
   async #readFile(file: string): Promise<void> {
-    const { chain, heads, telemetry } = this.#options;
+    const { chain, telemetry } = this.#options;
     try {
       this.#known = readForksFile(file, this.#known.chainId) ?? this.#known;
     } catch (err) {
@@ -186,11 +193,7 @@ export class RulesWatch {
     this.#forks = this.#known;
     this.#headerDifference = undefined;
     this.#configDifference = undefined;
-    await this.#checkConfig();
-    const current = heads.current();
-    if (current !== undefined) {
-      this.#checkHead(current);
-    }
+    await this.#check();
   }
 
   get forks(): ChainForks {

@@ -12,29 +12,37 @@ export interface EvmTaskData {
 export interface EvmRun extends EvmTaskData {
   /** The thread caches state by chain. */
   readonly chain: string;
+  /** Of the function that runs. */
   readonly name: string;
   readonly stateId: string;
-  /** Addresses, or prefixes of addresses, whose code is native in that state's block. */
+  /** Addresses, or prefixes of addresses, whose code is native in that state's block. A run that reads one is forwarded. */
   readonly nativeContracts: readonly string[];
-  /** The thread caches no value of this state, only its codes. */
-  readonly isPrivate: boolean;
+  /** No other run sees values of this state: the thread caches only its codes. Default: no. */
+  readonly isPrivate?: boolean;
   /** Values of a private state that the run probably reads. */
   readonly expected: StateValues | undefined;
-  /** Return what the run read of the state, too. */
-  readonly tracesReads: boolean;
+  /** Return what the run read of the state, too. That costs time. Default: no. */
+  readonly tracesReads?: boolean;
   /** The thread aborts the run after this time. The wait for the thread does not count. */
   readonly timeLimitMs: number;
   /** Plain data for the run of that name. */
   readonly input: unknown;
 }
 
-/** The output of a pool's job. If a node must answer, the job throws MustForwardError. */
+/** What a run returned. */
+export interface RunOutcome {
+  readonly output: unknown;
+  /** Rounds of state fetching. */
+  readonly rounds: number;
+  /** Present only with `tracesReads`. */
+  readonly reads?: ReadSet | undefined;
+}
+
+/** The output of a pool's job. It throws RpcError for the client, or MustForwardError if a node must answer. */
 export type EvmRunOutput =
-  | { readonly kind: "done"; readonly output: unknown; readonly rounds: number; readonly reads?: ReadSet | undefined }
+  | (RunOutcome & { readonly kind: "done" })
   /** The deadline has passed, or the run was interrupted. */
-  | { readonly kind: "late" }
-  /** An error for the client. */
-  | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
+  | { readonly kind: "late" };
 
 /** What a run asks for. */
 export interface StateRequest {

@@ -1,7 +1,7 @@
 import type { AccountField } from "../core/readSet.ts";
 import { type Address, parseData } from "../ethereum/hex.ts";
 import { stripZeros } from "../ethereum/rlp.ts";
-import { checksumAddress } from "../evm/checks/checksumAddress.ts";
+import { checksumAddress } from "../evm/checks/transactionChecks.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import type { OverriddenKeys, ReadRecorder } from "../evm/readRecorder.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";

@@ -1,9 +1,9 @@
 import { type Address, ZERO_ADDRESS } from "../../ethereum/hex.ts";
-import type { DepositTransaction } from "../../ethereum/transaction.ts";
+import type { Authorization, DepositTransaction } from "../../ethereum/transaction.ts";
 import type { Cost } from "../checks/checkTransaction.ts";
 import type { ActiveRules, TransactionOptions } from "../engine.ts";
+import { recoverAuthority } from "../senders/recoverAddress.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { type AuthorizationSigner, signerOf } from "./authorizationSigner.ts";
 import type { FastInstance } from "./fastInstance.ts";
 import { type ModuleMemory, moduleNumber } from "./moduleMemory.ts";
 
@@ -41,7 +41,8 @@ export interface FastRequest {
   readonly raw: Uint8Array;
   readonly accessList: TransactionMessage["accessList"];
   readonly blobVersionedHashes: TransactionMessage["blobVersionedHashes"];
-  readonly signers: readonly AuthorizationSigner[];
+  /** Each with its authority. Undefined: the authorization is skipped. */
+  readonly authorizations: readonly (readonly [Authorization, Address | undefined])[];
   readonly moved: readonly (readonly [Address, Address | null])[];
 }
 
@@ -73,7 +74,7 @@ export const requestOf = (
   raw: options.raw ?? NOTHING,
   accessList: message.accessList,
   blobVersionedHashes: message.blobVersionedHashes,
-  signers: message.authorizationList.map((authorization) => signerOf(authorization, rules.rules.chainId)),
+  authorizations: message.authorizationList.map((each) => [each, recoverAuthority(each, rules.rules.chainId)]),
   moved: [...(options.movedPrecompiles ?? [])],
 });
 
@@ -84,7 +85,7 @@ const PLAIN = {
   raw: NOTHING,
   accessList: [],
   blobVersionedHashes: [],
-  signers: [],
+  authorizations: [],
   moved: [],
 } as const;
 
@@ -133,18 +134,21 @@ export const writeRequest = (instance: FastInstance, request: FastRequest): numb
   at = writeBytes(memory, at, request.raw);
   at = writeAccessList(memory, at, request.accessList);
   at = writeHashes(memory, at, request.blobVersionedHashes);
-  at = writeSigners(memory, at, request.signers);
+  at = writeAuthorizations(memory, at, request.authorizations);
   writeMoved(memory, at, request.moved);
   return length;
 };
 
-const lengthOf = ({ input, raw, accessList, blobVersionedHashes, signers, moved }: FastRequest): number => {
+const lengthOf = ({ input, raw, accessList, blobVersionedHashes, authorizations, moved }: FastRequest): number => {
   let length = HEAD_BYTES + 6 * COUNT_BYTES + input.length + raw.length;
   for (const { storageKeys } of accessList) {
     length += ADDRESS_BYTES + COUNT_BYTES + storageKeys.length * WORD_BYTES;
   }
   return (
-    length + blobVersionedHashes.length * WORD_BYTES + signers.length * AUTHORIZATION_BYTES + moved.length * MOVED_BYTES
+    length +
+    blobVersionedHashes.length * WORD_BYTES +
+    authorizations.length * AUTHORIZATION_BYTES +
+    moved.length * MOVED_BYTES
   );
 };
 
@@ -178,15 +182,19 @@ const writeAccessList = (memory: ModuleMemory, start: number, list: FastRequest[
   return at;
 };
 
-const writeSigners = (memory: ModuleMemory, start: number, signers: FastRequest["signers"]): number => {
-  memory.setUint32(start, signers.length);
+const writeAuthorizations = (
+  memory: ModuleMemory,
+  start: number,
+  authorizations: FastRequest["authorizations"],
+): number => {
+  memory.setUint32(start, authorizations.length);
   let at = start + COUNT_BYTES;
-  for (const { authorization, signer } of signers) {
+  for (const [authorization, authority] of authorizations) {
     memory.setWord(at, authorization.chainId);
     memory.setAddress(at + 32, authorization.address);
     memory.setUint64(at + 52, authorization.nonce);
-    memory.setUint32(at + 60, signer === undefined ? 0 : 1);
-    memory.setAddress(at + 64, signer ?? ZERO_ADDRESS);
+    memory.setUint32(at + 60, authority === undefined ? 0 : 1);
+    memory.setAddress(at + 64, authority ?? ZERO_ADDRESS);
     at += AUTHORIZATION_BYTES;
   }
   return at;

@@ -1,7 +1,14 @@
 import secp256k1 from "secp256k1";
-import { type Address, formatData } from "../../ethereum/hex.ts";
+import { type Address, formatData, parseData } from "../../ethereum/hex.ts";
 import { keccak256 } from "../../ethereum/keccak.ts";
-import { type SignatureParts, type SignedTransaction, signatureParts } from "../../ethereum/transaction.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber, numberBytes } from "../../ethereum/rlp.ts";
+import {
+  type Authorization,
+  type SignatureParts,
+  type SignedTransaction,
+  signatureParts,
+} from "../../ethereum/transaction.ts";
+import { MAX_NONCE } from "../checks/transactionChecks.ts";
 
 const PUBLIC_KEY_AT = 1;
 const ADDRESS_AT = 12;
@@ -18,12 +25,7 @@ const recover = ({ digest, signature, recoveryId }: SignatureParts): Address | u
 };
 
 /** Recovers the address of a signer from `r` and `s` without padding. Returns `undefined` for an invalid signature. */
-export const recoverAddress = (
-  digest: Uint8Array,
-  recoveryId: 0 | 1,
-  r: Uint8Array,
-  s: Uint8Array,
-): Address | undefined => {
+const recoverAddress = (digest: Uint8Array, recoveryId: 0 | 1, r: Uint8Array, s: Uint8Array): Address | undefined => {
   if (r.length > 32 || s.length > 32) {
     return undefined;
   }
@@ -36,3 +38,29 @@ export const recoverAddress = (
 /** Recovers the sender of a transaction. Returns `undefined` for an invalid signature. */
 export const recoverSender = (transaction: SignedTransaction): Address | undefined =>
   recover(signatureParts(transaction));
+
+const MAGIC = Uint8Array.of(0x05);
+/** Half of the order of secp256k1, the largest valid `s` (EIP-2). */
+const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+
+/** Recovers the account that signed an authorization. Returns `undefined` if it is skipped before the account is read: for another chain or an invalid signature. */
+export const recoverAuthority = (authorization: Authorization, chainId: bigint): Address | undefined => {
+  const { address, nonce, yParity, r, s } = authorization;
+  if (authorization.chainId !== 0n && authorization.chainId !== chainId) {
+    return undefined;
+  }
+  if (nonce >= MAX_NONCE || s > HALF_ORDER || yParity > 1n) {
+    return undefined;
+  }
+  const signed = encodeList([
+    encodeNumber(authorization.chainId),
+    encodeBytes(parseData(address)),
+    encodeNumber(nonce),
+  ]);
+  return recoverAddress(
+    keccak256(concatBytes([MAGIC, signed])),
+    yParity === 0n ? 0 : 1,
+    numberBytes(r),
+    numberBytes(s),
+  );
+};

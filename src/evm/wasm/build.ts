@@ -9,6 +9,7 @@ import { type Crate, formatNotice } from "./notice.ts";
 
 const KINDS = ["ethereum", "optimism"] as const;
 const TARGET = "wasm32-unknown-unknown";
+const PLAIN_LIST = ["--prefix", "none", "--format", "{p}"];
 const here = import.meta.dirname;
 const targetFolder = process.env.CARGO_TARGET_DIR ?? join(here, "target");
 const cargoHome = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
@@ -48,19 +49,7 @@ interface Metadata {
 /** Returns the crates that the modules link. Tools and macros of the build are not part of them, but are listed if they are linked too. */
 const linkedCrates = (): readonly Crate[] => {
   const tree = KINDS.map((kind) =>
-    run("cargo", [
-      "tree",
-      "-e",
-      "normal",
-      "--target",
-      TARGET,
-      "--features",
-      kind,
-      "--prefix",
-      "none",
-      "--format",
-      "{p}",
-    ]),
+    run("cargo", ["tree", "-e", "normal", "--target", TARGET, "--features", kind, ...PLAIN_LIST]),
   ).join("\n");
   const linked = new Set(tree.split("\n").map((line) => line.split(" ").slice(0, 2).join(" ")));
   const metadata: Metadata = JSON.parse(run("cargo", ["metadata", "--format-version", "1", "--all-features"]));

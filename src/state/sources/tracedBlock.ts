@@ -1,7 +1,7 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { DEPOSIT_TYPE } from "../../ethereum/transaction.ts";
-import { signerOf } from "../../evm/fast/authorizationSigner.ts";
+import { recoverAuthority } from "../../evm/senders/recoverAddress.ts";
 import { asText, type Fields } from "../../json/jsonBytes.ts";
 import { checkBody } from "../../verification/checkBody.ts";
 import { parseRpcPostExec } from "../../verification/encodeRpcTransaction.ts";
@@ -74,8 +74,8 @@ const authorizationsOf = (fields: Fields): TracedAuthorization[] => {
       r: numberOf(r),
       s: numberOf(s),
     };
-    const { signer } = signerOf(authorization, chainId);
-    return signer === undefined ? [] : [{ authority: signer, nonce: authorization.nonce }];
+    const authority = recoverAuthority(authorization, chainId);
+    return authority === undefined ? [] : [{ authority, nonce: authorization.nonce }];
   });
 };
 

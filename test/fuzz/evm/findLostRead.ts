@@ -1,5 +1,5 @@
 import type { Engine } from "../../../src/evm/engine.ts";
-import { signerOf } from "../../../src/evm/fast/authorizationSigner.ts";
+import { recoverAuthority } from "../../../src/evm/senders/recoverAddress.ts";
 import { readerOf } from "../../support/builders/stateRoot.ts";
 import { runTransaction } from "./observation.ts";
 import { type FuzzCase, SLOT_HASHES } from "./randomWorld.ts";
@@ -20,7 +20,7 @@ export const findLostRead = async (
     if (reads === undefined) {
       continue;
     }
-    const signers = message.authorizationList.map((each) => signerOf(each, rules.chainId).signer);
+    const signers = message.authorizationList.map((each) => recoverAuthority(each, rules.chainId));
     const authorities = new Set(signers.filter((signer) => signer !== undefined));
     const changes = new UnreadChanges(reads, rules.fork, authorities, random);
     const changedBlock = changes.block(block);

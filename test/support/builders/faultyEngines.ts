@@ -3,7 +3,7 @@ import { type Address, ZERO_ADDRESS } from "../../../src/ethereum/hex.ts";
 import type { Engines } from "../../../src/evm/createEngines.ts";
 import type { Engine, TransactionContext, TransactionResult } from "../../../src/evm/engine.ts";
 import type { ExecutionState } from "../../../src/evm/executionState.ts";
-import { signerOf } from "../../../src/evm/fast/authorizationSigner.ts";
+import { recoverAuthority } from "../../../src/evm/senders/recoverAddress.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
 
 /** The change that a faulty engine makes to a result, or to the state after it. */
@@ -26,7 +26,7 @@ export const refundsTouchedAuthorities = (chainId: bigint): Fault => {
   const touched = new WeakMap<ExecutionState, Set<Address>>();
   return (result, { state }, { to, authorizationList }) => {
     const before = touched.get(state) ?? new Set();
-    const known = authorizationList.some((each) => before.has(signerOf(each, chainId).signer ?? ZERO_ADDRESS));
+    const known = authorizationList.some((each) => before.has(recoverAuthority(each, chainId) ?? ZERO_ADDRESS));
     const after = [...before, ...(to === null ? [] : [to])].filter((address) => isEmpty(state, address));
     touched.set(state, new Set(after));
     const refund = known ? smaller(AUTHORITY_REFUND, result.gasUsed / REFUND_QUOTIENT) : 0n;
