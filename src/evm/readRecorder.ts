@@ -64,6 +64,13 @@ export class ReadRecorder {
     this.#overridden.set(address, [...(this.#overridden.get(address) ?? []), keys]);
   }
 
+  clear(): void {
+    this.#accounts.clear();
+    this.#blockHashes.clear();
+    this.#environment.clear();
+    this.#overridden.clear();
+  }
+
   readSet(): ReadSet {
     return {
       accounts: [...this.#accounts].map(([address, { fields, slots }]) => ({

@@ -144,10 +144,13 @@ class RunHost implements FetchingContext {
   }
 
   async complete<T>(run: SteppedRun<T>): Promise<T> {
-    const fetch = (keys: StateKeys) => this.fetch(keys);
-    const rounds = new FetchRounds(run, { known: this.known, fetch, reads: this.#reads });
+    const reads = this.#reads && new ReadRecorder();
+    const rounds = new FetchRounds(run, { known: this.known, fetch: (keys) => this.fetch(keys), reads });
     const { result } = await complete(run, rounds);
     this.#rounds += rounds.count;
+    if (reads !== undefined) {
+      this.#reads?.add(reads.readSet());
+    }
     return result;
   }
 }

@@ -36,6 +36,8 @@ const decoder = new TextDecoder();
 
 /** The state of a run, and the recorder of what the run reads. */
 export interface CallSource {
+  /** On which the call executes. Default: a new one. */
+  readonly state?: ExecutionState;
   readonly reader: StateReader;
   readonly reads: ReadRecorder | undefined;
 }
@@ -82,8 +84,7 @@ export const prepareExecution = (
       overrides.blobBaseFee ?? (rules.blobs === undefined ? 1n : blobBaseFee(parent.excessBlobGas, rules.blobs)),
     blockHash: (number) => (number === parent.number ? parent.hash : reader.blockHash(number)),
   });
-  const createState = ({ reader, reads }: CallSource) => {
-    const state = engine.createState(reader);
+  const createState = ({ reader, reads, state = engine.createState(reader) }: CallSource) => {
     return { state, movedPrecompiles: overrideState(state, states, movesPrecompiles ? engine.precompiles : [], reads) };
   };
   const addressesWithoutEntry = (from: Address, to: Address | null) =>

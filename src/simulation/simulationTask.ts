@@ -12,7 +12,7 @@ export const runCall = (input: CallInput, context: WorkerContext): Promise<Data>
   runOnce(prepareExecution(input, context, { liftsExecutionCap: true }), context);
 
 const runOnce = async (execution: CallExecution, context: WorkerContext): Promise<Data> => {
-  const result = await context.complete(oneStep(execution, execution.gas));
+  const result = await context.complete(wholeRun(execution, execution.gas));
   if (result.status !== "success") {
     throw callError(result);
   }
@@ -33,7 +33,7 @@ const runRepeatedCall = async (input: CallInput, context: WorkerContext): Promis
   if (call.gas !== undefined && call.gas < input.gasCap) {
     return { result, holdsWithLessGas: true };
   }
-  const half = await context.complete(oneStep(execution, gas / 2n));
+  const half = await context.complete(wholeRun(execution, gas / 2n));
   return { result, holdsWithLessGas: half.status === "success" && formatData(half.returnData) === result };
 };
 
@@ -77,8 +77,10 @@ const stepsOf = <T>({ engine }: CallExecution, execute: (steps: Steps) => Promis
   execute,
 });
 
-const oneStep = (execution: CallExecution, gas: bigint): SteppedRun<TransactionResult> =>
-  stepsOf(execution, ({ step, ...source }) => step(() => execution.run(source, gas)));
+const wholeRun = (execution: CallExecution, gas: bigint): SteppedRun<TransactionResult> => ({
+  ...stepsOf(execution, ({ step, ...source }) => step((state) => execution.run({ ...source, state }, gas))),
+  isWhole: true,
+});
 
 const mergeAccessLists = (
   one: readonly AccessListEntry[],

@@ -22,6 +22,11 @@ export interface Steps {
 
 /** A run over one or more executions. */
 export interface SteppedRun<T> {
+  /**
+   * The run has one step. If it lacks a value, it goes on with guesses to find what else it lacks, and is executed again on a new
+   * state. Default: no.
+   */
+  readonly isWhole?: boolean;
   createState(reader: StateReader): ExecutionState;
   /** Executes the run. Only its steps read state. Everything else depends on the results of the steps alone. */
   execute(steps: Steps): Promise<T>;
@@ -52,7 +57,7 @@ export interface RunProgress {
 
 /** How a run gets the values that it lacks. */
 export interface Completion {
-  /** Returns a reader of what is known now. It notes in `missing` what is not. */
+  /** Returns a reader of what is known now. It notes in `missing` what is not, and returns guesses. */
   readerOf(missing: MissingState): StateReader;
   /** Makes missing values known. */
   fetch(missing: StateKeys, progress: RunProgress): Promise<void>;
@@ -60,7 +65,7 @@ export interface Completion {
 }
 
 /**
- * Executes a run once, on known values alone, and returns its result and the state after it. A step that lacks a value is executed
+ * Executes a run and returns its result and the state after it, which depend on known values alone. A step that lacks a value is executed
  * again after a fetch, and earlier steps are not. Throws the error of a step that lacked no value, DeadlineError, and the error of
  * `fetch`. The caller's deadline limits the time.
  */
@@ -68,25 +73,40 @@ export const complete = async <T>(
   run: SteppedRun<T>,
   completion: Completion,
 ): Promise<{ readonly result: T; readonly state: ExecutionState }> => {
-  const reader = new IncompleteState((missing) => completion.readerOf(missing), 1);
-  const state = run.createState(reader);
+  const reader = new IncompleteState((missing) => completion.readerOf(missing), run.isWhole ? undefined : 1);
+  let state = run.createState(reader);
   const results: unknown[] = [];
   const step = async <R>(execute: (state: ExecutionState) => R | Promise<R>): Promise<R> => {
     for (;;) {
       const missing = reader.renew();
-      try {
-        const result = await execute(state);
-        if (missing.count === 0) {
-          results.push(result);
-          return result;
-        }
-      } catch (error) {
-        if (missing.count === 0 || error instanceof DeadlineError) {
-          throw error;
-        }
+      const ended = await attempt(() => execute(state), missing);
+      if (ended !== undefined) {
+        results.push(ended.result);
+        return ended.result;
+      }
+      if (run.isWhole) {
+        completion.reads?.clear();
+        state = run.createState(reader);
       }
       await completion.fetch(missing.keys(), { results, state });
     }
   };
-  return { result: await run.execute({ step, reader, reads: completion.reads }), state };
+  const result = await run.execute({ step, reader, reads: completion.reads });
+  return { result, state };
+};
+
+/** Returns undefined if the execution lacked a value. Throws DeadlineError, and the error of an execution that lacked none. */
+const attempt = async <R>(
+  execute: () => R | Promise<R>,
+  missing: MissingState,
+): Promise<{ readonly result: R } | undefined> => {
+  try {
+    const result = await execute();
+    return missing.count === 0 ? { result } : undefined;
+  } catch (error) {
+    if (missing.count === 0 || error instanceof DeadlineError) {
+      throw error;
+    }
+    return undefined;
+  }
 };

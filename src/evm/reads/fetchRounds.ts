@@ -23,6 +23,7 @@ export interface FetchedState {
 /** Completes a run from a cached state. Each round fetches the values that a step and those after it lack on guesses. */
 export class FetchRounds implements Completion {
   readonly reads: ReadRecorder | undefined;
+  readonly #run: SteppedRun<unknown>;
   readonly #state: FetchedState;
   readonly #search: KeySearch;
   #values = 0;
@@ -30,6 +31,7 @@ export class FetchRounds implements Completion {
 
   constructor(run: SteppedRun<unknown>, state: FetchedState) {
     this.reads = state.reads;
+    this.#run = run;
     this.#state = state;
     this.#search = new KeySearch({
       ...PASS_LIMITS,
@@ -51,10 +53,12 @@ export class FetchRounds implements Completion {
   async fetch(missing: StateKeys, { results, state }: RunProgress): Promise<void> {
     const keys = new StateKeySet();
     keys.add(missing);
-    const written = new WrittenState();
-    written.add(state.changes());
-    for (const found of await this.#search.pass(results, written)) {
-      keys.add(found.keys);
+    if (!this.#run.isWhole) {
+      const written = new WrittenState();
+      written.add(state.changes());
+      for (const found of await this.#search.pass(results, written)) {
+        keys.add(found.keys);
+      }
     }
     this.#count++;
     this.#values += keys.size;

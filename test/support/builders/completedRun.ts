@@ -22,6 +22,7 @@ export const completeOne = async <T>(
   fetched: FetchedState,
 ): Promise<{ readonly result: T; readonly rounds: number }> => {
   const run = {
+    isWhole: true,
     createState: (reader: StateReader) => engine.createState(reader),
     execute: ({ step, reader }: Steps) => step(() => execute(reader)),
   };
