@@ -198,7 +198,8 @@ for (const block of readBlocks("osaka.jsonl.xz")) {
     }
     const { refused, harmless } = await tellLies(block, claim, proven);
     t.diagnostic(`${refused} lies refused, ${harmless} harmless`);
-    assert.ok(refused > 10, `${refused}`);
+    // A lie about the hash of a code is harmless if the claim has the code.
+    assert.ok(refused > 5, `${refused}`);
   });
 }
 
