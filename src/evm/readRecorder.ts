@@ -64,6 +64,7 @@ export class ReadRecorder {
     this.#overridden.set(address, [...(this.#overridden.get(address) ?? []), keys]);
   }
 
+  /** Forgets everything, such as what an execution on guesses has read. */
   clear(): void {
     this.#accounts.clear();
     this.#blockHashes.clear();
