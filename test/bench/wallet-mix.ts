@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { until } from "../support/clients/until.ts";
+import { untilReady } from "../support/servers/command.ts";
 import { type Child, startChild } from "./support/child.ts";
 import { type ForebayServer, startConfigured } from "./support/forebay.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 import { startWalletClients, type WalletClients } from "./support/walletClients.ts";
 import {
-  type Counts,
   describeWallets,
   NO_SAMPLE,
   readStateCounts,
@@ -27,30 +26,16 @@ const MINUTE_MS = 60_000;
 const FIRST_MS = 2 * MINUTE_MS;
 const TIERS_MS = { healthyMs: 2 * MINUTE_MS, stoppedMs: MINUTE_MS };
 const TIERS_SHORT_MS = { healthyMs: 10_000, stoppedMs: 6_000 };
-/** `ONLY="trace;access list"` selects services by name; "own node first" is one. Those with proofs or two origins run only if they are selected. `BLOCKS=200` selects the chain with blocks of 200 ms. */
+/** `ONLY="trace;access list"` selects services by name; "own node first" is one. `BLOCKS=200` selects the chain with blocks of 200 ms. */
 const only = process.env.ONLY?.split(";");
 const onlyBlocks = process.env.BLOCKS;
-
-const PROVEN = "access list, proven";
-const WITNESSED = "trace, proven by witness";
-const TWO_ORIGINS = "access list, two origins";
-const REQUIRED = "access list, required";
 
 interface Measured {
   readonly name: string;
   readonly source: WalletSource;
   readonly follow: "auto" | "plain" | "false";
   readonly wallets: number;
-  readonly prove?: "auto";
-  /** Nodes of different providers. Default: one. */
-  readonly origins?: 2;
-  /** Clients require proven answers. Only agreed heads have them, which takes two origins. */
-  readonly requires?: true;
 }
-
-/** Returns the names of the nodes of a service. */
-const nodesOf = ({ name, origins }: Measured): readonly string[] =>
-  origins === undefined ? [name] : [name, `${name}, second origin`];
 
 const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonly Measured[] =>
   [
@@ -58,14 +43,6 @@ const measuredServices = ({ manyWallets: wallets, fewWallets }: Phases): readonl
     { name: "feed", source: "feed", follow: "auto", wallets } as const,
     { name: "trace", source: "trace", follow: "auto", wallets } as const,
     { name: "access list", source: "accessList", follow: "auto", wallets } as const,
-    ...(only === undefined
-      ? []
-      : ([
-          { name: PROVEN, source: "accessList", follow: "auto", wallets, prove: "auto" },
-          { name: TWO_ORIGINS, source: "accessList", follow: "auto", wallets, origins: 2 },
-          { name: REQUIRED, source: "accessList", follow: "auto", wallets, prove: "auto", origins: 2, requires: true },
-          { name: WITNESSED, source: "witness", follow: "auto", wallets, prove: "auto" },
-        ] as const)),
     { name: "plain reads, trace", source: "trace", follow: "plain", wallets } as const,
     { name: "no source", source: "none", follow: "auto", wallets } as const,
     ...fewWallets.flatMap((few) => [
@@ -85,7 +62,7 @@ const forkOf = (source: Measured["source"]): string => (source === "accessList" 
 
 /** Starts a service, and waits until it knows its chain. */
 const startMeasured = async (service: Measured, urls: NodesUrls, { blockMs }: Phases) => {
-  const nodes = nodesOf(service).map((name, index) => ({ url: urls[name]?.url, provider: `operator${index}` }));
+  const nodes = [{ url: urls[service.name]?.url }];
   const feedUrl = urls[service.name]?.feedUrl;
   const chain = {
     ...{ name: "chain", nodes, blockTimeMs: blockMs, forks: forkOf(service.source) },
@@ -96,16 +73,7 @@ const startMeasured = async (service: Measured, urls: NodesUrls, { blockMs }: Ph
     server: { port: 0, opsPort: 0 },
     log: { level: "info" },
   });
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] });
-  const isKnown = async () => {
-    const answer = await fetch(urlOf(server), {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body,
-    });
-    return ((await answer.json()) as { readonly result?: unknown }).result !== undefined;
-  };
-  await until(isKnown, `${service.name} knows its chain`);
+  await untilReady(server);
   return server;
 };
 
@@ -120,17 +88,17 @@ const startServices = async (services: readonly Measured[], urls: NodesUrls, pha
       return [];
     }
     const quotesPerSecond = service.wallets === phases.manyWallets ? QUOTES_PER_SECOND : 0;
-    const { wallets, requires } = service;
-    const clients = startWalletClients({ url: urlOf(server), wallets, pools: POOLS, quotesPerSecond, requires });
+    const { wallets } = service;
+    const clients = startWalletClients({ url: urlOf(server), wallets, pools: POOLS, quotesPerSecond });
     return [{ service, server, clients }];
   });
 };
 
-const stateOf = ({ follow, source, prove }: Measured): object => ({
+const stateOf = ({ follow, source }: Measured): object => ({
   state: {
     follow: follow === "false" ? false : follow,
-    ...((source === "trace" || source === "witness") && { source: "trace" }),
-    prove: prove ?? false,
+    ...(source === "trace" && { source }),
+    prove: false,
   },
 });
 
@@ -139,21 +107,13 @@ interface Samples {
   readonly services: ReadonlyMap<string, WalletSample>;
 }
 
-const sumOf = (all: readonly Counts[]): Counts => {
-  const sum: Record<string, number> = {};
-  for (const [method, count] of all.flatMap(Object.entries<number>)) {
-    sum[method] = (sum[method] ?? 0) + count;
-  }
-  return sum;
-};
-
 const readSamples = async (node: Child, running: readonly Running[]): Promise<Samples> => {
   node.send("counts");
   const { calls, blocks } = (await node.message()) as NodeCounts;
   const services = await Promise.all(
     running.map(async ({ service, server, clients }) => {
       const asked = Object.fromEntries(clients.calls);
-      const sent = sumOf(nodesOf(service).map((name) => calls[name] ?? {}));
+      const sent = calls[service.name] ?? {};
       return [service.name, { asked, sent, ...(await readStateCounts(server.opsUrl)) }] as const;
     }),
   );
@@ -183,7 +143,7 @@ const measure = async (phases: Phases) => {
   try {
     const options: WalletNodesOptions = {
       ...{ blockMs, wallets: manyWallets, pools: POOLS },
-      nodes: services.flatMap((service) => nodesOf(service).map((name) => ({ name, source: service.source }))),
+      nodes: services.map(({ name, source }) => ({ name, source })),
     };
     node.send(options);
     running = await startServices(services, (await node.message()) as NodesUrls, phases);
@@ -231,12 +191,7 @@ const printTotals = (rows: Rows): void => {
   console.table(
     rows.map(({ blocks, name, firstMinute, first, later, whole, errors, hitP99Ms }) => {
       const unfollowed = rows.find(
-        (row) =>
-          row.name ===
-          name.replace(
-            /(plain reads, trace|trace(, proven by witness)?|feed|access list(, \w+( origins)?)?|no source)$/,
-            "follow: false",
-          ),
+        (row) => row.name === name.replace(/(plain reads, trace|trace|feed|access list|no source)$/, "follow: false"),
       );
       return {
         ...{ blocks, name, errors, "hits, p99 ms": hitP99Ms },
@@ -257,12 +212,6 @@ const printTotals = (rows: Rows): void => {
 
 const shareOf = (rows: Rows, name: string): number =>
   rows.find((row) => row.name === name)?.later.ofDirect ?? Number.NaN;
-
-/** Returns by how much the share of direct units of a service with proofs is above that of the one without, in percentage points. */
-const moreUnits = (rows: Rows, name: string, without: string, time: "firstMinute" | "later"): number => {
-  const percentOf = (of: string): number => 100 * (rows.find((row) => row.name === of)?.[time].ofDirect ?? Number.NaN);
-  return round(percentOf(name) - percentOf(without), 2);
-};
 
 /** Puts the own node first, and a provider behind it. The own node is stopped for a time. Returns the units at the provider. */
 const measureTiers = async (short: boolean, wallets: number) => {
@@ -313,15 +262,6 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     unreadable: [...slow, ...fast].some(({ isSlow }) => isSlow),
     feed: shareOf(slow, "feed"),
     accessList: shareOf(slow, "access list"),
-    provenList: shareOf(slow, PROVEN),
-    provenListMorePercent: moreUnits(slow, PROVEN, "access list", "later"),
-    provenListMorePercentInFirstMinute: moreUnits(slow, PROVEN, "access list", "firstMinute"),
-    required: shareOf(slow, REQUIRED),
-    requiredMorePercent: moreUnits(slow, REQUIRED, TWO_ORIGINS, "later"),
-    requiredMorePercentInFirstMinute: moreUnits(slow, REQUIRED, TWO_ORIGINS, "firstMinute"),
-    witnessed: shareOf(slow, WITNESSED),
-    witnessedMorePercent: moreUnits(slow, WITNESSED, "trace", "later"),
-    witnessedMorePercentInFirstMinute: moreUnits(slow, WITNESSED, "trace", "firstMinute"),
     plainReads: shareOf(slow, "plain reads, trace"),
     noSource: shareOf(slow, "no source"),
     fastBlocks: shareOf(fast, "trace"),

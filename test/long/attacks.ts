@@ -6,7 +6,7 @@ import { defaultBudgetBytes } from "../../src/limits/memoryBudget.ts";
 import { type Child, startChild } from "../bench/support/child.ts";
 import { startConfigured } from "../bench/support/forebay.ts";
 import { median, quantile, round } from "../bench/support/result.ts";
-import { until } from "../support/clients/until.ts";
+import { untilReady } from "../support/servers/command.ts";
 import type { LongOptions } from "./support/longOptions.ts";
 
 /**
@@ -49,18 +49,6 @@ const pin = (pid: number): void => {
     console.error("the attackers are not pinned to a core");
   }
 };
-
-const untilKnown = (port: number): Promise<void> =>
-  until(async () => {
-    const body = JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "eth_getBalance",
-      params: [`0x${"0".repeat(40)}`, "0x1"],
-    });
-    const headers = { "content-type": "application/json" };
-    return (await fetch(`http://127.0.0.1:${port}`, { method: "POST", headers, body })).status === 200;
-  }, "the chain is known");
 
 interface Observed {
   readonly cachedMs: readonly number[];
@@ -156,7 +144,7 @@ const attackOn = async (seconds: number, names: readonly string[], nodes: readon
   });
   const { port } = forebay;
   const [pid = 0] = forebay.pids;
-  await untilKnown(port);
+  await untilReady(forebay);
   const attack = () => startChild("../../long/support/attackClients.ts", [String(port), ...names]);
   const measured = await measure({ port, pid, seconds, attack });
   await Promise.all([forebay, ...nodes].map((each) => each.end()));

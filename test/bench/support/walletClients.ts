@@ -7,8 +7,6 @@ export interface WalletLoad {
   readonly wallets: number;
   readonly pools: number;
   readonly quotesPerSecond: number;
-  /** Whether answers that can be proven must be. */
-  readonly requires?: boolean | undefined;
 }
 
 /** Clients of one service. */
@@ -24,20 +22,16 @@ export interface WalletClients {
 const REFRESH_MS = 4_000;
 const NONCE_SHARE = 0.1;
 const CONNECTIONS = 32;
-/** A call that must be proven waits until it is learned. Others must not wait behind it. */
-const CONNECTIONS_OF_WAITING = 512;
 const SECOND_MS = 1_000;
 const SEED = 7;
 
-/** No hash binds a gas price. */
-const NEVER_PROVEN = "eth_gasPrice";
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** Starts wallets that refresh every 4 s, at different times, and quotes at an even rate. */
 export const startWalletClients = (load: WalletLoad): WalletClients => {
-  const { url, wallets, pools, quotesPerSecond, requires = false } = load;
+  const { url, wallets, pools, quotesPerSecond } = load;
   const random = createRandom(SEED);
-  const pool = new Pool(url, { connections: requires ? CONNECTIONS_OF_WAITING : CONNECTIONS });
+  const pool = new Pool(url, { connections: CONNECTIONS });
   const calls = new Map<string, number>();
   const pending = new Set<Promise<void>>();
   const hitsMs: number[] = [];
@@ -45,9 +39,8 @@ export const startWalletClients = (load: WalletLoad): WalletClients => {
   const send = async ({ method, params }: WalletCall): Promise<void> => {
     calls.set(method, (calls.get(method) ?? 0) + 1);
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-    const headers = requires && method !== NEVER_PROVEN ? { ...JSON_TYPE, "x-forebay-require": "proven" } : JSON_TYPE;
     const startMs = performance.now();
-    const answer = await pool.request({ path: "/", method: "POST", headers, body });
+    const answer = await pool.request({ path: "/", method: "POST", headers: JSON_TYPE, body });
     const { error } = (await answer.body.json()) as { readonly error?: unknown };
     errors += error === undefined ? 0 : 1;
     if (String(answer.headers["cache-status"]).includes("detail=state")) {

@@ -7,8 +7,8 @@ import { FeedWorld } from "../../world/state/feedWorld.ts";
 import { StandInChain, type StandInFork } from "../../world/state/standInChain.ts";
 import { WalletWorld, type WalletWorldOptions } from "../../world/state/walletWorld.ts";
 
-/** The write sets that a node has, or that its sequencer's feed shows. "witness": traces, and what proves them. */
-export type WalletSource = "trace" | "witness" | "accessList" | "feed" | "none";
+/** The write sets that a node has, or that its sequencer's feed shows. */
+export type WalletSource = "trace" | "accessList" | "feed" | "none";
 
 /** A node of the bench. */
 export interface WalletNodeOptions {
@@ -92,12 +92,11 @@ const startSequencer = async (chain: StandInChain, options: WalletWorldOptions, 
 
 /** Starts a world whose blocks have access lists, or are announced by a feed, or neither. State roots take 35 ms of CPU a block. */
 const startWorld = async (
-  { blockMs, wallets, pools, nodes }: WalletNodesOptions,
+  { blockMs, wallets, pools }: WalletNodesOptions,
   source: WalletSource,
 ): Promise<RunningWorld> => {
   const fork: StandInFork = source === "accessList" ? "amsterdam" : "prague";
-  const isWitnessed = source !== "feed" && nodes.some((node) => node.source === "witness");
-  const chain = new StandInChain(fork, source === "accessList" || isWitnessed);
+  const chain = new StandInChain(fork, source === "accessList");
   const options = { wallets, pools, seed: SEED };
   const world = new WalletWorld(chain, options);
   await world.genesis();
@@ -112,13 +111,11 @@ const startWorld = async (
   return { chain, execution, feedUrl: undefined };
 };
 
-const hasTraces = (source: WalletSource): boolean => source === "trace" || source === "witness";
-
 const start = async (options: WalletNodesOptions) => {
   const worlds = new Map<string, Promise<RunningWorld>>();
   /** Nodes with traces and nodes without a source share a chain. */
   const worldOf = (source: WalletSource): Promise<RunningWorld> => {
-    const name = hasTraces(source) ? "none" : source;
+    const name = source === "trace" ? "none" : source;
     const world = worlds.get(name) ?? startWorld(options, source);
     worlds.set(name, world);
     return world;
@@ -128,12 +125,11 @@ const start = async (options: WalletNodesOptions) => {
       const { chain, execution, feedUrl } = await worldOf(source);
       const node = await StandInNode.start({
         ...{ chain, execution },
-        traces: hasTraces(source) ? "geth" : undefined,
+        traces: source === "trace" ? "geth" : undefined,
         hasAccessLists: source === "accessList",
-        hasProofs: source === "accessList" || source === "witness",
-        hasWitnesses: source === "witness",
+        hasProofs: source === "accessList",
         delayMs: {
-          ...{ debug_traceBlockByHash: TRACE_MS, debug_executionWitness: TRACE_MS },
+          ...{ debug_traceBlockByHash: TRACE_MS },
           eth_getBlockAccessList: ACCESS_LIST_MS,
         },
       });
