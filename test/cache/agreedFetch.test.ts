@@ -73,16 +73,6 @@ test("a third origin is asked only for what differs", async () => {
   assert.deepEqual(blamed, [], "a call can depend on its node");
 });
 
-for (const third of [undefined, ["0x3", "0xcc"]] as const) {
-  test(`values of two origins are errors if ${third ? "a third one states another" : "there is no third one"}`, async () => {
-    const { read, blamed, disagreed } = createRig([RIGHT, FORGED, ...(third ? [third] : [])]);
-    const { outcomes } = await read();
-    assert.ok(outcomes.every((outcome) => outcome instanceof Error && outcome.message.includes("different results")));
-    assert.deepEqual(blamed, []);
-    assert.deepEqual(disagreed, ["eth_getBalance", "eth_call"]);
-  });
-}
-
 for (const [title, second] of [
   ["no other origin can be asked", "down"],
   ["the other one returns errors", [DOWN, DOWN]],

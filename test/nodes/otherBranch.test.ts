@@ -66,18 +66,6 @@ const inBlock = ({ number, hash }: { readonly number: bigint; readonly hash: str
   blockNumber: `0x${number.toString(16)}`,
 });
 
-test("a node on another branch gets requests last", async (t) => {
-  const { upstreams, nodes } = await start(t, { eth_gasPrice: () => "0x1" }, { eth_gasPrice: () => "0x2" });
-  for (let read = 0; read < 5; read++) {
-    const answer = await upstreams.request(
-      createRequest({ method: "eth_gasPrice", retention: "head" }),
-      contextIn(upstreams),
-    );
-    assert.deepEqual([bodyText(answer), answer.node], ['"0x1"', "served"]);
-  }
-  assert.equal(nodes[0].count("eth_gasPrice"), 0);
-});
-
 test("a transaction of the other branch is absent, unless it must exist: then that node gets the request too", async (t) => {
   const { upstreams, nodes } = await start(
     t,
@@ -89,16 +77,6 @@ test("a transaction of the other branch is absent, unless it must exist: then th
   assert.equal(nodes[0].count("eth_getTransactionReceipt"), 0);
   await upstreams.request(receipt({ nullIsError: true }), contextIn(upstreams));
   assert.equal(nodes[0].count("eth_getTransactionReceipt"), 1);
-});
-
-test("a receipt of a block outside the view is rejected if another node has one of the view", async (t) => {
-  const { upstreams, chain, left } = await start(
-    t,
-    { eth_getTransactionReceipt: () => inBlock(left.latest) },
-    { eth_getTransactionReceipt: () => inBlock(chain.latest) },
-  );
-  const answer = await upstreams.request(receipt(), contextIn(upstreams));
-  assert.equal(answer.block?.hash, chain.latest.hash);
 });
 
 test("a null and a read of the head are verified if the node still has the view's block afterwards", async (t) => {
