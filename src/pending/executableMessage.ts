@@ -93,6 +93,8 @@ export interface MessageBase {
 /** The input of a message's run in its thread. */
 export interface MessageInput {
   readonly message: ExecutableMessage;
+  /** The next messages, which wait for this one. What they lack is fetched with what it lacks. */
+  readonly ahead: readonly ExecutableMessage[];
   readonly base: MessageBase;
   readonly rules: Rules;
   /** False: the block's own rules are not known, and the thread only decodes the transactions. */

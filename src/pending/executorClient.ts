@@ -31,6 +31,8 @@ const MAX_SEARCH_MS = 60;
 const MAX_EXECUTION_MS = 10_000;
 /** Messages of a sealed block end this long after it, because those of the next block wait for them. */
 const MAX_AFTER_SEALED_MS = 2_000;
+/** Waiting messages whose state is fetched with that of the message in turn. */
+const MAX_AHEAD = 16;
 const READ_TIMEOUT_MS = 5_000;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 400;
@@ -39,7 +41,7 @@ const MAX_PAUSE_MS = 400;
 export class ExecutorClient implements Executor {
   readonly #options: ExecutorOptions;
   /** Of the messages that have not ended, by id. Those of a base that is replaced are aborted: nobody awaits them. */
-  readonly #running = new Map<number, AbortController>();
+  readonly #running = new Map<number, { readonly message: ExecutableMessage; readonly ending: AbortController }>();
   /** Of the next message in turn. */
   #base: MessageBase = { block: { number: 0n, hash: ZERO_HASH }, through: undefined, beginning: 0 };
   /** Messages and changes of base take turns in their order. */
@@ -52,7 +54,7 @@ export class ExecutorClient implements Executor {
 
   async execute(message: ExecutableMessage): Promise<Execution> {
     const ending = new AbortController();
-    this.#running.set(message.id, ending);
+    this.#running.set(message.id, { message, ending });
     try {
       return await this.#inTurn(() => this.#run(message, ending.signal));
     } catch (error) {
@@ -83,8 +85,8 @@ export class ExecutorClient implements Executor {
   }
 
   #abort(reason: string, through = Number.POSITIVE_INFINITY): void {
-    for (const [id, ending] of this.#running) {
-      if (id <= through) {
+    for (const { message, ending } of this.#running.values()) {
+      if (message.id <= through) {
         ending.abort(new Error(reason));
       }
     }
@@ -103,13 +105,21 @@ export class ExecutorClient implements Executor {
     const forks = this.#options.forks();
     const rules = newestRulesAt(forks, number, timestamp);
     const isExecutable = areRulesKnown(forks, timestamp);
-    const input: MessageInput = { message, base: this.#base, rules, isExecutable, maxSearchMs };
+    const ahead = this.#after(message);
+    const input: MessageInput = { message, ahead, base: this.#base, rules, isExecutable, maxSearchMs };
     const { output } = await workers.run({
       ...{ name: "message", input, source: this.#sourceOf(message), nativeContracts, signal },
       isPrivate: true,
       timeoutMs: MAX_EXECUTION_MS,
     });
     return output as Execution;
+  }
+
+  #after({ id }: ExecutableMessage): readonly ExecutableMessage[] {
+    const waiting = [...this.#running.values()].filter(
+      ({ message, ending }) => message.id > id && !ending.signal.aborted,
+    );
+    return waiting.map(({ message }) => message).slice(0, MAX_AHEAD);
   }
 
   /** Returns the state at the base. A read that fails is repeated. */

@@ -48,7 +48,8 @@ const unverifiedAttempt = (unverified: UnverifiedReason, cause?: string): Attemp
 export type MessageContext = Pick<FetchingContext, "engine" | "known" | "fetch">;
 
 /** One message in its thread. */
-interface MessageRun extends Omit<MessageInput, "message" | "rules"> {
+interface MessageRun extends Omit<MessageInput, "message" | "ahead" | "rules"> {
+  readonly ahead: readonly MessageSteps[];
   readonly context: MessageContext;
   readonly chain: ExecutedChain;
   readonly steps: MessageSteps;
@@ -62,6 +63,8 @@ interface MessageRun extends Omit<MessageInput, "message" | "rules"> {
 export class MessageExecutor {
   readonly #readSets = new ReadSets();
   #chain: ExecutedChain | undefined;
+  /** The messages that waited for the newest one. */
+  #ahead: ReadonlyMap<number, MessageSteps> = new Map();
   /** The roots of a block are computed again for each of its messages. */
   readonly #leaves: LeafCache = new WeakMap();
   readonly #encoded = new WeakMap<Receipt, Uint8Array>();
@@ -70,10 +73,14 @@ export class MessageExecutor {
   async run(input: MessageInput, context: MessageContext): Promise<Execution> {
     this.#chain ??= new ExecutedChain(context.known);
     this.#chain.moveTo(input.base, context.known);
-    const steps = new MessageSteps(input.message, context.engine(input.rules));
+    const engine = context.engine(input.rules);
+    const known = this.#ahead;
+    const steps = new MessageSteps(input.message, engine, known.get(input.message.id));
+    this.#ahead = new Map(input.ahead.map((each) => [each.id, new MessageSteps(each, engine, known.get(each.id))]));
+    const ahead = [...this.#ahead.values()];
     const ancestors = this.#chain.ancestors(input.message.before);
     const earlier = input.message.index === 0 ? undefined : ancestors[0];
-    return this.#run({ ...input, context, chain: this.#chain, steps, ancestors, earlier });
+    return this.#run({ ...input, context, chain: this.#chain, steps, ahead, ancestors, earlier });
   }
 
   async #run(run: MessageRun): Promise<Execution> {
@@ -121,7 +128,7 @@ export class MessageExecutor {
   }
 
   async #execute(run: MessageRun, layers: readonly StateChanges[]): Promise<BlockRun> {
-    const { chain, steps, context, ancestors, maxSearchMs } = run;
+    const { chain, steps, ahead, context, ancestors, maxSearchMs } = run;
     const { message } = steps;
     const earlier = run.earlier?.transactions ?? [];
     const refunds = refundsOf(message, earlier.length + message.transactions.length);
@@ -139,7 +146,7 @@ export class MessageExecutor {
       revised === earlier ? undefined : (context) => settleRevised(context, earlier, revised),
     );
     const reads = new MessageReads({
-      ...{ steps, chain, layers, readSets: this.#readSets, maxSearchMs },
+      ...{ steps, ahead, chain, layers, readSets: this.#readSets, maxSearchMs },
       fetch: (keys, calls) => context.fetch(keys, calls),
     });
     const { result, state } = await complete(stepped, {

@@ -23,6 +23,8 @@ const MAX_PREDICTED = 2_000;
 
 export interface MessageReadsOptions extends Pick<FetchingContext, "fetch"> {
   readonly steps: MessageSteps;
+  /** Of the next messages. */
+  readonly ahead: readonly MessageSteps[];
   readonly chain: ExecutedChain;
   /** The layers below the message, newest first. */
   readonly layers: readonly StateChanges[];
@@ -31,9 +33,11 @@ export interface MessageReadsOptions extends Pick<FetchingContext, "fetch"> {
   readonly maxSearchMs: number;
 }
 
-/** Fetches the state that the steps of one message lack. Each round fetches what those after the current one lack, too. */
+/** Fetches the state that the steps of one message lack. Each round fetches what those after it lack, too, also of the next messages. */
 export class MessageReads {
   readonly #options: MessageReadsOptions;
+  /** The message, and the next ones. */
+  readonly #messages: readonly MessageSteps[];
   readonly #search: KeySearch;
   /** Everything that the message and those below it have written, newest first. */
   #written: readonly StateChanges[] = [];
@@ -44,10 +48,19 @@ export class MessageReads {
   #predicted = NO_KEYS;
 
   constructor(options: MessageReadsOptions) {
-    const { steps, chain, maxSearchMs } = options;
+    const { steps, ahead, chain, maxSearchMs } = options;
     this.#options = options;
+    this.#messages = [steps, ...ahead];
+    const runs = this.#messages.map((each) => each.run(parentHashes([each.message]), guessTransaction));
     this.#search = new KeySearch({
-      run: steps.run(parentHashes([steps.message]), guessTransaction),
+      run: {
+        createState: (reader) => steps.engine.createState(reader),
+        execute: async (all) => {
+          for (const run of runs) {
+            await run.execute(all);
+          }
+        },
+      },
       readerOf: (missing, guesses) => chain.reader(this.#written, missing, guesses),
       guessesOf: alternatingGuesses,
       maxKeys: MAX_GUESSED,
@@ -83,9 +96,20 @@ export class MessageReads {
   async #findLacking(results: readonly unknown[]): Promise<readonly Lacking[]> {
     const found = this.#guessed > MAX_GUESSED ? [] : await this.#search.pass(results);
     return found.flatMap((each) => {
-      const transaction = this.#options.steps.transactionAt(each.step);
+      const transaction = this.#transactionAt(each.step);
       return transaction ? { ...each, transaction } : [];
     });
+  }
+
+  #transactionAt(step: number): Prepared | undefined {
+    let first = 0;
+    for (const message of this.#messages) {
+      if (step < first + message.count) {
+        return message.transactionAt(step - first);
+      }
+      first += message.count;
+    }
+    return undefined;
   }
 
   #wantedOf(lacking: readonly Lacking[]): StateKeySet {

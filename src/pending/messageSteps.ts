@@ -17,9 +17,11 @@ export class MessageSteps {
   #decoded: readonly Decoded[] | undefined;
   #transactions: readonly Prepared[] | undefined;
 
-  constructor(message: ExecutableMessage, engine: Engine) {
+  /** `earlier`: steps of the same message, whose transactions may be decoded. */
+  constructor(message: ExecutableMessage, engine: Engine, earlier?: MessageSteps) {
     this.message = message;
     this.engine = engine;
+    this.#decoded = earlier === undefined ? undefined : earlier.#decoded;
     this.#startCalls = message.index > 0 ? [] : startCalls(engine, message.environment);
   }
 
@@ -34,6 +36,11 @@ export class MessageSteps {
   get transactions(): readonly Prepared[] {
     this.#transactions ??= this.decoded.flatMap(({ prepared }) => prepared ?? []);
     return this.#transactions;
+  }
+
+  /** Number of steps, without the settlement. */
+  get count(): number {
+    return this.#startCalls.length + this.transactions.length;
   }
 
   /** Returns the transaction that this step of a run executes. */

@@ -85,6 +85,14 @@ const transferOf = (account: (typeof devAccounts)[number]) =>
     ...{ maxFeePerGas: 1n, maxPriorityFeePerGas: 0n },
   });
 
+/** All accounts can pay. */
+const valuesOf = ({ accounts, slots }: StateKeys): StateValues => ({
+  accounts: accounts.map((address) => [address, { nonce: 0n, balance: 10n ** 18n, codeHash: EMPTY_CODE_HASH }]),
+  codes: [],
+  slots: slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
+  blockHashes: [],
+});
+
 test("a read that fails is repeated with its cause reported, and the message is executed", async (t) => {
   const [account] = devAccounts;
   assert.ok(account);
@@ -95,15 +103,7 @@ test("a read that fails is repeated with its cause reported, and the message is 
     if (reads < 3) {
       throw new Error(`no node answers (${reads})`);
     }
-    return {
-      accounts: keys.accounts.map((address) => [
-        address,
-        { nonce: 0n, balance: 10n ** 18n, codeHash: EMPTY_CODE_HASH },
-      ]),
-      codes: [],
-      slots: keys.slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
-      blockHashes: [],
-    };
+    return valuesOf(keys);
   };
   const executor = createClient(t, {
     forks: () => PRAGUE,
@@ -113,6 +113,28 @@ test("a read that fails is repeated with its cause reported, and the message is 
   const { unverified } = await executor.execute(createJob(1, { transactions: [await transferOf(account)] }));
   assert.equal(unverified, "gas", "it was executed, and the message names other gas");
   assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
+});
+
+test("the state of messages that wait is read with that of the message in turn", async (t) => {
+  const [first, second, third] = devAccounts;
+  assert.ok(first && second && third);
+  const reads: StateKeys[] = [];
+  const read = async (keys: StateKeys): Promise<StateValues> => {
+    reads.push(keys);
+    return valuesOf(keys);
+  };
+  const executor = createClient(t, { forks: () => PRAGUE, stateAt: () => ({ id: "state", read }) });
+  const messages = await Promise.all(
+    [first, second, third].map(async (account, at) =>
+      createJob(at + 1, { transactions: [await transferOf(account)], index: at, before: at === 0 ? undefined : at }),
+    ),
+  );
+  await Promise.all(messages.map((job) => executor.execute(job)));
+  const senders = [first, second, third].map(({ address }) => address.toLowerCase());
+  assert.deepEqual(
+    senders.filter((sender) => !reads[0]?.accounts.some((address) => address === sender)),
+    [],
+  );
 });
 
 test("a read for messages whose base was replaced is not repeated", async (t) => {

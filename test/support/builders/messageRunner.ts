@@ -32,7 +32,7 @@ export const createMessageRunner = (
   return {
     run: (job, rules, isExecutable = true) =>
       executor.run(
-        { message: job, base, rules, isExecutable, maxSearchMs: Number.POSITIVE_INFINITY },
+        { message: job, ahead: [], base, rules, isExecutable, maxSearchMs: Number.POSITIVE_INFINITY },
         { engine, known: new CachedState({ codes, isNative }), fetch: (keys, calls) => fetch(base.block, keys, calls) },
       ),
     rebase: (next, through) => {
