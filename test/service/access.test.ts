@@ -47,6 +47,28 @@ test("keys, method lists and limits apply to a running service, and the node get
   assert.equal(await metric(service.opsUrl, "forebay_requests_total", 'outcome="limited"'), 1);
 });
 
+test("a key is refused after its time, and on a chain that it may not use", async (t) => {
+  const node = await createFakeNode();
+  const chains = ["main", "other"].map((name) => ({ name, nodes: [{ url: node.url }] }));
+  const old = createHash("sha256").update(`old ${KEY}`).digest("hex");
+  const keys = [
+    { name: "mine", sha256, chains: ["main"] },
+    { name: "old", sha256: old, expires: "2020-01-01T00:00:00Z" },
+  ];
+  const service = await createService(chains, { access: { keys } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const answer = async (chain: string, key: string) => {
+    const { status, body } = await rpc(`${service.url}/${chain}`, "eth_blockNumber", [], { "x-api-key": key });
+    return [status, body.error?.message];
+  };
+  assert.deepEqual(await answer("main", KEY), [200, undefined]);
+  assert.deepEqual(await answer("other", KEY), [403, "the API key may not use the chain other"]);
+  assert.deepEqual(await answer("main", `old ${KEY}`), [401, "the API key has expired"]);
+});
+
 test("limits in Redis apply to all replicas, and to none while Redis is down", async (t) => {
   const redis = await startRedis(t);
   const node = await createFakeNode();
