@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
+import { listen } from "../support/servers/ports.ts";
 import { startRedis } from "../support/servers/redis.ts";
 
 /** A Redis behind a proxy that can replace its replies to MGET. */
@@ -47,12 +48,10 @@ const startSpoiledRedis = async (t: TestContext): Promise<SpoiledRedis> => {
     upstream.on("error", () => client.destroy());
     client.on("error", () => upstream.destroy()).on("close", () => upstream.destroy());
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
+  const port = await listen(server);
   t.after(() => server.close());
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
   return {
-    url: `redis://127.0.0.1:${address.port}`,
+    url: `redis://127.0.0.1:${port}`,
     spoil: (next) => {
       reply = next;
     },

@@ -7,6 +7,7 @@ import { request } from "undici";
 import { PassThroughHandler } from "../../src/http/passThroughHandler.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
+import { listen } from "../support/servers/ports.ts";
 
 const startTarget = async () => {
   const server = createServer((asked, response) => {
@@ -14,16 +15,13 @@ const startTarget = async () => {
     asked.on("data", (chunk: Buffer) => chunks.push(chunk));
     asked.on("end", () => response.end(`${asked.method} ${asked.url} ${Buffer.concat(chunks)}`));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
+  const port = await listen(server);
   const close = async (): Promise<void> => {
     server.closeAllConnections();
     server.close();
     await once(server, "close");
   };
-  return { url: `http://127.0.0.1:${address.port}`, close };
+  return { url: `http://127.0.0.1:${port}`, close };
 };
 
 const start = async (target: string, timeoutMs = 5_000) => {
@@ -94,17 +92,14 @@ const startRawTarget = async (t: TestContext, answer: (socket: Socket, bytes: st
       answer(socket, String(bytes));
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   t.after(() => {
     for (const socket of sockets) {
       socket.destroy();
     }
     server.close();
   });
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  return { url: `http://127.0.0.1:${address.port}`, received, sockets };
+  return { url: `http://127.0.0.1:${port}`, received, sockets };
 };
 
 /** Sends bytes to the server, and returns all that it sends until it closes the connection. */

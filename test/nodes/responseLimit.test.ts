@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type TestContext, test } from "node:test";
 import { createCall } from "../../src/jsonrpc/call.ts";
@@ -8,6 +7,7 @@ import { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { listen } from "../support/servers/ports.ts";
 
 const createNode = (
   t: TestContext,
@@ -56,9 +56,7 @@ const startNode = async (respond: (response: ServerResponse, body: Buffer) => vo
     response.on("error", () => {});
     respond(response, Buffer.from(JSON.stringify({ jsonrpc: "2.0", id, result: items })));
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  const port = typeof address === "object" ? address?.port : 0;
+  const port = await listen(server);
   const close = async () => {
     server.closeAllConnections();
     server.close();

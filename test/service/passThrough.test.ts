@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { metric } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { listen } from "../support/servers/ports.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 /** A server that answers JSON-RPC at every path, as some nodes do. It records the bodies that it gets. */
@@ -18,15 +19,12 @@ const startTarget = async (t: TestContext) => {
       response.end("from the target");
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   t.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  return { url: `http://127.0.0.1:${address.port}`, bodies };
+  return { url: `http://127.0.0.1:${port}`, bodies };
 };
 
 const start = async (t: TestContext) => {
@@ -230,12 +228,9 @@ test("no response of the target tells its address or the key in its path", async
     response.writeHead(Number(status), { "content-type": "text/plain", ...(value !== "" && { [header]: text }) });
     response.end(status === "200" ? "open" : `${own} refuses this`);
   });
-  target.listen(0, "127.0.0.1");
-  await once(target, "listening");
+  const port = await listen(target);
   const node = await createFakeNode();
-  const address = target.address();
-  assert.ok(typeof address === "object" && address !== null);
-  const passthrough = `http://127.0.0.1:${address.port}/v2/SECRET`;
+  const passthrough = `http://127.0.0.1:${port}/v2/SECRET`;
   const service = await createService({ name: "main", nodes: [{ url: node.url }], passthrough });
   t.after(async () => {
     await service.close();

@@ -10,6 +10,7 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { forwardTo } from "../support/fakes/front.ts";
+import { listen } from "../support/servers/ports.ts";
 import { createService } from "../support/servers/service.ts";
 import { untilFilled } from "../support/servers/untilFilled.ts";
 import { ATTACKER, MIB, openWebSocket, start } from "./budgetedService.ts";
@@ -139,15 +140,13 @@ const startDrippingNode = async (t: TestContext, result: string) => {
       socket.write(`${inChunks("}")}0\r\n\r\n`);
     })().catch(() => response.destroy());
   });
-  await once(front.listen(0, "127.0.0.1"), "listening");
+  const port = await listen(front);
   t.after(async () => {
     front.closeAllConnections();
     front.close();
     await node.close();
   });
-  const address = front.address();
-  assert.ok(typeof address === "object" && address !== null);
-  return { url: `http://127.0.0.1:${address.port}`, end: end.resolve };
+  return { url: `http://127.0.0.1:${port}`, end: end.resolve };
 };
 
 test("an answer of a node in chunks of one byte costs its bytes, and is served", async (t) => {
@@ -173,10 +172,8 @@ test("keys of an issuer in chunks of one byte are read", async (t) => {
     response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
     response.socket?.write(`${inChunks(JSON.stringify({ keys, padding: "x".repeat(20_000) }))}0\r\n\r\n`);
   });
-  await once(issuer.listen(0, "127.0.0.1"), "listening");
-  const address = issuer.address();
-  assert.ok(typeof address === "object" && address !== null);
-  const jwt = { jwksUrl: `http://127.0.0.1:${address.port}/keys`, issuer: "https://login.example" };
+  const port = await listen(issuer);
+  const jwt = { jwksUrl: `http://127.0.0.1:${port}/keys`, issuer: "https://login.example" };
   const node = await createFakeNode();
   const service = await createService({ nodes: [{ url: node.url }] }, { access: { jwt } });
   t.after(async () => {

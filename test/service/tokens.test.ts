@@ -8,6 +8,7 @@ import { WebSocket } from "ws";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { listen } from "../support/servers/ports.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const ISSUER = "https://login.example";
@@ -61,10 +62,8 @@ const startService = (): Promise<Service> =>
 before(async () => {
   issuerKey = await createIssuerKey("one");
   published = [issuerKey.jwk];
-  await once(issuer.listen(0, "127.0.0.1"), "listening");
-  const address = issuer.address();
-  assert.ok(typeof address === "object" && address !== null);
-  jwksUrl = `http://127.0.0.1:${address.port}/keys`;
+  const port = await listen(issuer);
+  jwksUrl = `http://127.0.0.1:${port}/keys`;
   node = await createFakeNode();
   service = await startService();
 });
@@ -193,12 +192,10 @@ test("a key set above 1 MiB is not read", async (t) => {
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ keys: published, padding: "x".repeat(1024 * 1024) }));
   });
-  await once(large.listen(0, "127.0.0.1"), "listening");
-  const address = large.address();
-  assert.ok(typeof address === "object" && address !== null);
+  const port = await listen(large);
   const own = await createService(
     { name: "op", nodes: [{ url: node.url }] },
-    { access: { jwt: { jwksUrl: `http://127.0.0.1:${address.port}`, issuer: ISSUER } } },
+    { access: { jwt: { jwksUrl: `http://127.0.0.1:${port}`, issuer: ISSUER } } },
   );
   t.after(async () => {
     await own.close();
