@@ -13,6 +13,7 @@ const FINAL = "0x10";
 const RIGHT = "0x64";
 const FORGED = "0xbad";
 const ABSENT = "none";
+const BYPASS = "x-fresh";
 const RECEIPT = "eth_getTransactionReceipt";
 const EMPTY_RECEIPT = {
   ...{ type: "0x0", status: "0x1", transactionIndex: "0x0", gasUsed: "0x5208", cumulativeGasUsed: "0x5208" },
@@ -88,7 +89,7 @@ const start = async (
         state: { follow: false },
         upstream: { hedge: { maxShare: 0 } },
       },
-      { cache: { redis: redis.url, redisTimeoutMs: 5_000 } },
+      { cache: { redis: redis.url, redisTimeoutMs: 5_000, bypassHeader: BYPASS } },
     );
     t.after(() => service.close());
     const upstreams = service.chains[0]?.upstreams;
@@ -147,6 +148,19 @@ test("a value of one origin is asked of another after ten minutes, and then cach
   assert.equal(await balanceOn(one), RIGHT);
   assert.equal(await balanceOn(other), RIGHT);
   assert.deepEqual(counts(), [1, 1], "no node is asked again, also for the other replica");
+});
+
+test("a read that bypasses the cache does not replace a value that two origins have stated", async (t) => {
+  const { replicas, balances, openAll, tick } = await start(t, { states: [RIGHT, RIGHT] });
+  const [one] = replicas;
+  await balanceOn(one);
+  openAll();
+  tick(LIFE_MS);
+  assert.equal(await balanceOn(one), RIGHT);
+  balances.fill(FORGED);
+  const { body } = await rpc(one.url, "eth_getBalance", [accountOf(0), FINAL], { [BYPASS]: "1" });
+  assert.equal(body.result, FORGED);
+  assert.equal(await balanceOn(one), RIGHT);
 });
 
 test("two origins that differ: the value of the node configured first is served, and lives for ten minutes", async (t) => {
