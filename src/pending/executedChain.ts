@@ -87,8 +87,9 @@ export class ExecutedChain {
         return written ? written.account : base.account(address);
       },
       code: (hash, address) => {
-        const written = findAccount(layers, address);
-        return (written?.account?.codeHash === hash ? written.code : undefined) ?? base.code(hash, address);
+        const cached = this.#known.code(hash);
+        const written = cached === undefined ? findAccount(layers, address) : undefined;
+        return cached ?? (written?.account?.codeHash === hash ? written.code : undefined) ?? base.code(hash, address);
       },
       storage: (address, slot) => findSlot(layers, address, slot) ?? base.storage(address, slot),
       blockHash: base.blockHash,
