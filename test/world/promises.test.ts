@@ -23,7 +23,7 @@ test("the promises are the claims on truth, word for word", () => {
 });
 
 for (const [name, sentence] of Object.entries(PROMISES)) {
-  test(`a scenario, and a planted fault that it finds, show: ${sentence}`, () => {
+  test(`a scenario or a long run, and a planted fault, show: ${sentence}`, () => {
     assert.ok(scenarios.has(name as PromiseName), "no scenario or long run");
     assert.ok(found.has(name as PromiseName), "no planted fault");
   });

@@ -500,6 +500,32 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
       },
     ],
   },
+  /** A block can have any hash. */
+  uncheckedHash: {
+    promise: "wrongResponses",
+    variant: "",
+    test: "test/verification/checkBody.test.ts",
+    edits: [
+      {
+        file: "src/verification/checkHeader.ts",
+        from: "if (isSame(hash, hashHeader(header))) {",
+        to: "if (hash.length > 0) {",
+      },
+    ],
+  },
+  /** No root covers the receipts of a block. */
+  uncheckedReceipts: {
+    promise: "wrongResponses",
+    variant: "",
+    test: "test/verification/checkBody.test.ts",
+    edits: [
+      {
+        file: "src/verification/checkReceipts.ts",
+        from: "if (isSame(header.receiptsRoot, orderedTrieRoot(encoded))) {",
+        to: "if (encoded.length >= 0) {",
+      },
+    ],
+  },
   /** Restored values answer before a check. */
   uncheckedRows: {
     promise: "dataFolder",

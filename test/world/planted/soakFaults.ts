@@ -123,28 +123,4 @@ export const SOAK_FAULTS: Readonly<Record<string, SoakFault>> = {
     finding: "forged",
     edits: [{ file: "src/heads/decideHead.ts", from: "Math.floor(voters / 2) + 1 :", to: "1 :" }],
   },
-  /** A block can have any hash. */
-  uncheckedHash: {
-    promise: "wrongResponses",
-    finding: "forged",
-    edits: [
-      {
-        file: "src/verification/checkHeader.ts",
-        from: "if (isSame(hash, hashHeader(header))) {",
-        to: "if (hash.length > 0) {",
-      },
-    ],
-  },
-  /** No root covers the receipts of a block. */
-  uncheckedReceipts: {
-    promise: "wrongResponses",
-    finding: "forged",
-    edits: [
-      {
-        file: "src/verification/checkReceipts.ts",
-        from: "if (isSame(header.receiptsRoot, orderedTrieRoot(encoded))) {",
-        to: "if (encoded.length >= 0) {",
-      },
-    ],
-  },
 };
