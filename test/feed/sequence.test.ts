@@ -278,6 +278,8 @@ test("the buffer is limited", () => {
   assert.equal(play(wrong).state.buffered.length, 8);
   const waiting = Array.from({ length: 1_100 }, (_, at) => flashblock(1, { payload: payloadOf(2_000 + at) }));
   assert.equal(play(waiting).state.buffered.length, 1_024);
+  const large = waiting.slice(0, 40).map((message) => ({ ...message, bytes: 1_000_000 }));
+  assert.equal(play(large).state.buffered.length, 33, "32 MiB");
 });
 
 test("any order of two blocks' messages, each perhaps twice, ends in the same state", () => {
