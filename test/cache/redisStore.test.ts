@@ -12,8 +12,10 @@ import { startRedis } from "../support/servers/redis.ts";
 const TIMEOUT_MS = 50;
 /** For tests in which no read may time out on a loaded machine. */
 const LONG_TIMEOUT_MS = 10_000;
-/** The possible delay of a timer on a loaded machine. */
-const SLACK_MS = 200;
+/** A Redis that misses deadlines gets no command for this time. Then one of each kind is tried. */
+const PAUSE_MS = 500;
+/** Reads and writes until the first pause. */
+const MAX_WAITS = 30;
 
 const entryOf = (text: string, grade?: CacheEntry["grade"]): CacheEntry => ({
   body: Buffer.from(text),
@@ -158,25 +160,21 @@ test("a killed Redis causes misses at once, and is used again after its restart"
   );
 });
 
-test("no read of a paused Redis takes longer than the deadline, and few reads wait for it", async (t) => {
+test("few reads wait for a paused Redis", async (t) => {
   const server = await startRedis(t);
   const { redis, errors } = open(t, server.url);
   await writeUntilRead(redis, "key");
+  const { timeout: timeoutsBefore = 0 } = await errors();
   server.signal("SIGSTOP");
   t.after(() => server.signal("SIGCONT"));
-  let slow = 0;
+  const startMs = performance.now();
   for (let round = 0; round < 1_000; round++) {
-    const startMs = performance.now();
     redis.set(`written${round}`, entryOf("1"), 60);
     assert.equal(await redis.get(`key${round}`), undefined);
-    const tookMs = performance.now() - startMs;
-    assert.ok(tookMs < TIMEOUT_MS + SLACK_MS, `${tookMs} ms`);
-    if (tookMs > TIMEOUT_MS / 2) {
-      slow += 1;
-    }
   }
-  assert.ok(slow < 30, `${slow} reads waited for the deadline`);
-  assert.ok(((await errors()).timeout ?? 0) > 0);
+  const pauses = Math.ceil((performance.now() - startMs) / PAUSE_MS);
+  const waited = ((await errors()).timeout ?? 0) - timeoutsBefore;
+  assert.ok(waited > 0 && waited <= MAX_WAITS + 2 * pauses, `${waited} waited for the deadline, in ${pauses} pauses`);
   server.signal("SIGCONT");
   await writeUntilRead(redis, "key");
 });
