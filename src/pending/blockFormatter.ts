@@ -161,10 +161,6 @@ class FormattedBlock implements PendingBlock {
   }
 }
 
-/** Creates the form of a pending block that clients get. */
-export const createPendingBlock = (block: PendingBlockState, formatter = new TransactionFormatter()): PendingBlock =>
-  new FormattedBlock(block, formatter);
-
 /** The formatted pending blocks of a chain. All views share the bodies of a block. */
 export class BlockFormatter {
   readonly #formatter: TransactionFormatter;
@@ -177,7 +173,7 @@ export class BlockFormatter {
 
   /** Returns the same object for the same block and message. */
   format(block: PendingBlockState): PendingBlock {
-    const formatted = this.#formatted.get(block) ?? createPendingBlock(block, this.#formatter);
+    const formatted = this.#formatted.get(block) ?? new FormattedBlock(block, this.#formatter);
     this.#formatted.set(block, formatted);
     return formatted;
   }

@@ -68,11 +68,6 @@ export class FeedIntake {
     return isDegraded(this.#sequence);
   }
 
-  /** Time since a message extended the pending blocks. `undefined` before the first. */
-  get quietMs(): number | undefined {
-    return this.#extendedAtMs === undefined ? undefined : this.#options.nowMs() - this.#extendedAtMs;
-  }
-
   /** Time since a message extended the pending blocks, or since the start. */
   get ageMs(): number {
     return this.#options.nowMs() - (this.#extendedAtMs ?? this.#startedAtMs);

@@ -7,6 +7,8 @@ import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError, TooManyReadsError, TransactionError } from "../evm/executionErrors.ts";
 import { complete, type FetchingContext } from "../evm/reads/complete.ts";
+import { evmTask } from "../runs/evmTask.ts";
+import type { ThreadTask } from "../threads/threadTask.ts";
 import {
   type ExecutableMessage,
   type Executed,
@@ -145,13 +147,16 @@ export class MessageExecutor {
         }),
       revised === earlier ? undefined : (context) => settleRevised(context, earlier, revised),
     );
-    const reads = new MessageReads({
-      ...{ steps, ahead, chain, layers, readSets: this.#readSets, maxSearchMs },
-      fetch: (keys, calls) => context.fetch(keys, calls),
-    });
+    let reads: MessageReads | undefined;
     const { result, state } = await complete(stepped, {
       readerOf: (missing) => chain.reader(layers, missing),
-      fetch: (missing, progress) => reads.fetch(missing, progress),
+      fetch: (missing, progress) => {
+        reads ??= new MessageReads({
+          ...{ steps, ahead, chain, layers, readSets: this.#readSets, maxSearchMs },
+          fetch: (keys, calls) => context.fetch(keys, calls),
+        });
+        return reads.fetch(missing, progress);
+      },
     });
     return { transactions: result, revised, changes: state.changes() };
   }
@@ -188,6 +193,12 @@ const bloomOf = (block: readonly Executed[]): Uint8Array => {
     orBloom(bloom, receipt.logsBloom);
   }
   return bloom;
+};
+
+/** The task of a thread that executes the messages of one chain. */
+export const messageTask: ThreadTask = (port, data) => {
+  const executor = new MessageExecutor();
+  return evmTask({ message: (input, context) => executor.run(input, context) })(port, data);
 };
 
 const outcomeOf = ({ receipt, refund }: Executed): TransactionOutcome => ({ receipt, refund });

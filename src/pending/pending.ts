@@ -185,7 +185,7 @@ export class Pending {
   /** Refreshes the heads only while views are used. An idle chain causes no requests. */
   #refreshIfQuiet(): void {
     const { decision, intake, probe } = this.#parts;
-    const isQuiet = (intake.quietMs ?? 0) > QUIET_MS;
+    const isQuiet = intake.ageMs > QUIET_MS;
     if (decision.backend !== "feed" || !isQuiet || intake.isStale || !probe.isInUse()) {
       return;
     }

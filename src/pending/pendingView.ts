@@ -13,7 +13,7 @@ export interface ViewParts {
   readonly stateFrom: PendingSource;
   readonly chain: PendingChain;
   readonly formatted: BlockFormatter;
-  /** Returns a chain by the hash of its newest block that a client received (recentPendingHashes). */
+  /** Returns a chain by the hash of its newest block that a client received. */
   readonly chainAt: (hash: Hash) => PendingChain | undefined;
   /** Advances a nonce past the transactions that were sent through forebay (submittedNonces). */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;

@@ -86,7 +86,7 @@ export class TransactionFormatter {
   readonly #l1: L1ReceiptFields;
 
   /** `forks` returns the chain's rules as far as they are known now. */
-  constructor(forks: () => ChainForks | undefined = () => undefined) {
+  constructor(forks: () => ChainForks | undefined) {
     this.#l1 = new L1ReceiptFields(forks);
   }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { type Heads, isCanonicalIn } from "../core/heads.ts";
 import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
@@ -33,13 +34,14 @@ export class ViewPublication {
   readonly #options: ViewPublicationOptions;
   readonly #listeners = new Set<(change: PendingChange) => void>();
   readonly #published: PublishedPreconfirmations;
-  readonly #recent: RecentPendingHashes;
+  /** Chains by the hash of the newest block that clients received recently. Each hash belongs to one prefix of a block. */
+  readonly #recent: LRUCache<Hash, PendingChain>;
   #current: WholeView | undefined;
 
   constructor(options: ViewPublicationOptions) {
     this.#options = options;
     this.#published = new PublishedPreconfirmations(options.formatted);
-    this.#recent = new RecentPendingHashes(options.formatted, options.nowMs);
+    this.#recent = new LRUCache({ max: MAX_BLOCKS, ttl: TTL_MS, ttlResolution: 0, perf: { now: options.nowMs } });
   }
 
   get current(): WholeView | undefined {
@@ -51,10 +53,17 @@ export class ViewPublication {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Adds the chains that clients may know by the hash of their newest block: another replica may show each of them. */
+  /**
+   * Adds the chains that clients may know by the hash of their newest block: another replica may show each of them. If its execution
+   * contradicts a block, a node answers for its hash.
+   */
   addPrefixes(prefixes: readonly PendingChain[]): void {
+    this.#recent.purgeStale();
     for (const chain of prefixes) {
-      this.#recent.add(chain);
+      const newest = chain.blocks.at(-1);
+      if (newest !== undefined && !isContradicted(newest)) {
+        this.#recent.set(this.#options.formatted.format(newest).hash, chain);
+      }
     }
   }
 
@@ -90,7 +99,7 @@ export class ViewPublication {
       chain: { base: head.latest, extraBlockFields: {}, blocks },
       // If the hash of the last message is the sealed block's hash, it identifies the sealed block.
       chainAt: (hash) => {
-        const chain = this.#recent.find(hash);
+        const chain = this.#recent.get(hash);
         const number = chain?.blocks.at(-1)?.environment.number;
         return number !== undefined && isCanonicalIn(head, { number, hash }) ? undefined : chain;
       },
@@ -106,49 +115,9 @@ export class ViewPublication {
   }
 }
 
-/** Whether the execution shows that a field of a message is wrong. The hash may be that of another block. */
-const isContradicted = ({ parts }: PendingBlockState): boolean =>
-  parts.some(({ unverified }) => isMismatch(unverified));
-
 const TTL_MS = 10_000;
 const MAX_BLOCKS = 1_024;
 
-/** Pending chains by the hashes of their newest blocks that clients received recently. Each hash belongs to one prefix of a block. */
-export class RecentPendingHashes {
-  readonly #formatted: BlockFormatter;
-  readonly #nowMs: () => number;
-  /** In order of time. */
-  readonly #cached = new Map<Hash, { readonly chain: PendingChain; readonly addedAtMs: number }>();
-
-  /** `nowMs` returns milliseconds of a monotonic clock. */
-  constructor(formatted: BlockFormatter, nowMs: () => number) {
-    this.#formatted = formatted;
-    this.#nowMs = nowMs;
-  }
-
-  /** Adds a chain, unless the execution of its newest block contradicts that block. A node answers for that hash. */
-  add(chain: PendingChain): void {
-    const newest = chain.blocks.at(-1);
-    if (newest === undefined || isContradicted(newest)) {
-      return;
-    }
-    const { hash } = this.#formatted.format(newest);
-    this.#cached.delete(hash);
-    this.#cached.set(hash, { chain, addedAtMs: this.#nowMs() });
-    this.#evict();
-  }
-
-  find(hash: Hash): PendingChain | undefined {
-    this.#evict();
-    return this.#cached.get(hash)?.chain;
-  }
-
-  #evict(): void {
-    for (const [hash, { addedAtMs }] of this.#cached) {
-      if (this.#cached.size <= MAX_BLOCKS && this.#nowMs() - addedAtMs <= TTL_MS) {
-        return;
-      }
-      this.#cached.delete(hash);
-    }
-  }
-}
+/** Whether the execution shows that a field of a message is wrong. The hash may be that of another block. */
+const isContradicted = ({ parts }: PendingBlockState): boolean =>
+  parts.some(({ unverified }) => isMismatch(unverified));

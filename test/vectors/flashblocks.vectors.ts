@@ -10,10 +10,11 @@ import { parseFlashblock } from "../../src/feed/parseFlashblock.ts";
 import { addMessage } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "../../src/pending/applyMessage.ts";
-import { createPendingBlock } from "../../src/pending/blockFormatter.ts";
+import { BlockFormatter } from "../../src/pending/blockFormatter.ts";
 import { decodeOnly } from "../../src/pending/decodeTransaction.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 
+const formatter = new BlockFormatter(() => undefined);
 const LIMITS = { maxDepth: 5 };
 
 const parse = (value: unknown): FeedMessage => {
@@ -46,7 +47,7 @@ const play = (messages: readonly FeedMessage[], base: BlockId) => {
   }
   const folded = chain.blocks[0];
   assert.ok(folded);
-  return { decisions, folded, block: createPendingBlock(folded) };
+  return { decisions, folded, block: formatter.format(folded) };
 };
 
 test("unichain: every prefix has the message's hash and receipts root, the last is the sealed block", () => {
@@ -67,7 +68,7 @@ test("unichain: every prefix has the message's hash and receipts root, the last 
       ...folded,
       newest: { ...folded.newest, commitments: { ...commitments, blockHash: `0x${"0".repeat(64)}` as Hash } },
     };
-    assert.equal(createPendingBlock(silent).hash, commitments.blockHash);
+    assert.equal(formatter.format(silent).hash, commitments.blockHash);
   }
   const sealed = readJson("flashblocks/unichain-sepolia-35535698.sealed-block.json") as Record<string, unknown>;
   const { transactions, ...fields } = read(play(messages, base).block.body(true));
