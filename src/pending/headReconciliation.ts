@@ -53,11 +53,11 @@ export class HeadReconciliation {
       this.executedBlocks.record(head, [], pipeline);
       return;
     }
-    const { name, passed } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
+    const { passed, isOrphaned } = reconcile(pending, head, replaced, this.#options);
     this.executedBlocks.record(head, passed, pipeline);
     const isExecuted =
-      name !== "reorganised" && passed.some(({ sealed, isResult }) => isResult && sealed?.hash === head.latest.hash);
-    if (name === "reorganised") {
+      !isOrphaned && passed.some(({ sealed, isResult }) => isResult && sealed?.hash === head.latest.hash);
+    if (isOrphaned) {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }
     // If transactions differ, the difference is counted after the sealed block's transactions are read.

@@ -1,4 +1,4 @@
-import type { BlockId, HeadChange, HeaderFields, Heads, RingBlock } from "../core/heads.ts";
+import type { BlockId, HeaderFields, Heads, RingBlock } from "../core/heads.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { formatData, type Hash, isQuantity, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
@@ -24,19 +24,10 @@ export interface Passed {
   readonly isResult: boolean;
 }
 
-export type Reconciliation =
-  /** There was no pending block. */
-  | "idle"
-  /** All pending blocks are at or below the head. */
-  | "caughtUp"
-  /** The other pending blocks are based on the head. */
-  | "continued"
-  /** The other pending blocks have another parent. They are discarded. */
-  | "reorganised";
-
 export interface Reconciled {
-  readonly name: Reconciliation;
   readonly passed: readonly Passed[];
+  /** The base was replaced, or the pending blocks above the head have another parent. They are discarded. */
+  readonly isOrphaned: boolean;
 }
 
 export interface ReconcileOptions {
@@ -126,8 +117,12 @@ const compare = (
 };
 
 /** Compares the sealed blocks with the pending blocks of their numbers (docs/reference/flashblocks.md, Reconciliation). Pure. */
-export const reconcile = (chain: PendingChain, change: HeadChange, options: ReconcileOptions): Reconciled => {
-  const { heads, from } = change;
+export const reconcile = (
+  chain: PendingChain,
+  heads: Heads,
+  replaced: readonly RingBlock[],
+  options: ReconcileOptions,
+): Reconciled => {
   const { latest } = heads;
   const passed: Passed[] = [];
   let parent: BlockId | undefined = chain.base;
@@ -137,20 +132,11 @@ export const reconcile = (chain: PendingChain, change: HeadChange, options: Reco
     parent = compared.isResult ? compared.sealed : undefined;
   }
   const above = chain.blocks.find((block) => block.environment.number > latest.number);
-  // The base was replaced, or the pending blocks above the head are based on another block.
-  const isOrphaned = from.some(({ hash }) => hash === chain.base.hash) || (above && !isChildOf(above, latest));
-  return { name: nameOf(chain, isOrphaned === true, above), passed };
+  const isBaseReplaced = replaced.some(({ hash }) => hash === chain.base.hash);
+  const isOrphaned =
+    above === undefined ? isBaseReplaced && passed.length > 0 : isBaseReplaced || !isChildOf(above, latest);
+  return { passed, isOrphaned };
 };
 
 const isChildOf = ({ environment }: PendingBlockState, { number, hash }: BlockId): boolean =>
   environment.number === number + 1n && environment.parentHash === hash;
-
-const nameOf = (chain: PendingChain, isOrphaned: boolean, above: PendingBlockState | undefined): Reconciliation => {
-  if (chain.blocks.length === 0) {
-    return "idle";
-  }
-  if (isOrphaned) {
-    return "reorganised";
-  }
-  return above ? "continued" : "caughtUp";
-};
