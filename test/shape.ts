@@ -229,8 +229,11 @@ const filesOfFlashblock = async (session: Session): Promise<number> => {
     messages.push(await devnet.step());
   }
   const send = async (position: number): Promise<void> => {
-    feed.send(messages[position] ?? {});
-    await client.atLeast(received, position + 1);
+    const message = messages[position];
+    feed.send(message ?? {});
+    while (!JSON.stringify(received.at(-1) ?? "").includes(message?.diff.block_hash ?? "")) {
+      await client.atLeast(received, received.length + 1);
+    }
   };
   await send(0);
   const files = await filesOnTheWay(session, (round) => send(round + 1));
