@@ -16,6 +16,8 @@ const UNIT_PROCESSES_PER_CORE = 2;
 const BESIDE_PROCESSES_PER_CORE = 0.5;
 /** So much less than the others, so that unit tests use only what these leave. */
 const BESIDE_NICE = 10;
+/** A test that waits for what never happens fails after this time. The longest ones take a minute on two cores. */
+const MAX_TEST_MS = 300_000;
 /** Files of one folder share a process: it takes longer to start one, and to load the service, than most files run. */
 const FILES_PER_PROCESS = 12;
 /** A file that measures or changes its process has one of its own. */
@@ -100,11 +102,15 @@ const runLane = async (
 ): Promise<LaneResult> => {
   const paths = groupFiles(files).map((group) => writeGroup(target, group));
   const concurrency = Math.ceil(processesPerCore * availableParallelism());
-  const child = spawn(process.execPath, ["--test", `--test-concurrency=${concurrency}`, ...flags, ...paths], {
-    stdio: ["inherit", isBeside ? "pipe" : "inherit", "inherit"],
-    // Types are stripped and code is compiled once, not in each process.
-    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/node"), ...process.env },
-  });
+  const child = spawn(
+    process.execPath,
+    ["--test", `--test-concurrency=${concurrency}`, `--test-timeout=${MAX_TEST_MS}`, ...flags, ...paths],
+    {
+      stdio: ["inherit", isBeside ? "pipe" : "inherit", "inherit"],
+      // Types are stripped and code is compiled once, not in each process.
+      env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/node"), ...process.env },
+    },
+  );
   if (isBeside && child.pid !== undefined) {
     setPriority(child.pid, Math.min(getPriority() + BESIDE_NICE, constants.priority.PRIORITY_LOW));
   }
