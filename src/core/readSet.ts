@@ -53,14 +53,3 @@ export interface ReadSet {
   /** The opcodes that ran. A check of a transaction adds the opcode of the value that it compares. */
   readonly environment: readonly EnvironmentOpcode[];
 }
-
-/** Formats a read set as one line for each key, in an order that does not depend on the run. */
-export const formatReads = ({ accounts, blockHashes, environment }: ReadSet): readonly string[] =>
-  [
-    ...accounts.flatMap(({ address, fields, slots }) => [
-      ...fields.map((field) => `${field} ${address}`),
-      ...slots.map((slot) => `slot ${address} ${slot}`),
-    ]),
-    ...blockHashes.map((number) => `block hash ${number}`),
-    ...environment,
-  ].sort();

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatReads } from "../../src/core/readSet.ts";
 import { createOpForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
@@ -12,6 +11,7 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import type { Engine, TransactionOptions } from "../../src/evm/engine.ts";
 import { ReadRecorder } from "../../src/evm/readRecorder.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { formatReads } from "../support/builders/formatReads.ts";
 import { createBlock, createMessage } from "../support/builders/plainCall.ts";
 import { readerOf } from "../support/builders/stateRoot.ts";
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
-import { formatReads } from "../../src/core/readSet.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { EvmWorkers, type RunRequest } from "../../src/runs/evmWorkers.ts";
+import { formatReads } from "../support/builders/formatReads.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";

@@ -1,9 +1,10 @@
-import { formatReads, type ReadSet } from "../../../src/core/readSet.ts";
+import type { ReadSet } from "../../../src/core/readSet.ts";
 import { formatData } from "../../../src/ethereum/hex.ts";
 import type { Engine, TransactionContext, TransactionResult } from "../../../src/evm/engine.ts";
 import { TransactionError } from "../../../src/evm/executionErrors.ts";
 import { ReadRecorder } from "../../../src/evm/readRecorder.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
+import { formatReads } from "../../support/builders/formatReads.ts";
 import { type PlainState, readerOf, withChanges } from "../../support/builders/stateRoot.ts";
 import type { FuzzCase } from "./randomWorld.ts";
 
