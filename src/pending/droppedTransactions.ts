@@ -12,8 +12,6 @@ interface DroppedTransactionsOptions {
   readonly formatted: BlockFormatter;
   /** Called with the number of dropped transactions, and with their logs as removed logs. */
   readonly onDropped: (count: number, removed: readonly Body[]) => void;
-  /** Called if a sealed block does not begin with the transactions of its pending block. */
-  readonly onDifference: (passed: Passed) => void;
 }
 
 const MAX_REPLACED = 50_000;
@@ -55,8 +53,11 @@ export class DroppedTransactions {
     }
   }
 
-  /** Compares sealed blocks with the pending blocks that they replaced. Sends requests only if transactions may be dropped. */
-  async resolve(heads: Heads, passed: readonly Passed[]): Promise<void> {
+  /**
+   * Compares sealed blocks with the pending blocks that they replaced. Sends requests only if transactions may be dropped.
+   * `onDifference` is called if a sealed block does not begin with the transactions of its pending block.
+   */
+  async resolve(heads: Heads, passed: readonly Passed[], onDifference: (passed: Passed) => void): Promise<void> {
     const differing = passed.filter(({ differences }) => differences.includes("transactions"));
     const numbers = new Set(differing.map(({ block }) => block.environment.number));
     for (const number of this.#replaced.values()) {
@@ -68,13 +69,18 @@ export class DroppedTransactions {
       const sealedHash = heads.at(number)?.hash;
       const differingBlock = differing.find(({ block }) => block.environment.number === number);
       if (sealedHash) {
-        await this.#confirmDropped(number, sealedHash, differingBlock);
+        await this.#confirmDropped(number, sealedHash, differingBlock, onDifference);
       }
     }
   }
 
-  async #confirmDropped(number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> {
-    const { read, formatted, onDropped, onDifference } = this.#options;
+  async #confirmDropped(
+    number: bigint,
+    sealedHash: Hash,
+    passed: Passed | undefined,
+    onDifference: (passed: Passed) => void,
+  ): Promise<void> {
+    const { read, formatted, onDropped } = this.#options;
     const missing = [...this.#replaced].filter(([, pendingNumber]) => pendingNumber <= number).map(([hash]) => hash);
     const hashes = hashesOf(await read("eth_getBlockByHash", [sealedHash, false]));
     if (!hashes) {

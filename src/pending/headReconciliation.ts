@@ -63,7 +63,7 @@ export class HeadReconciliation {
     // If transactions differ, the difference is counted after the sealed block's transactions are read.
     for (const each of passed) {
       if (!each.differences.includes("transactions")) {
-        this.countMismatches(each);
+        this.#countMismatches(each);
       }
     }
     const published = passed.flatMap((each) => publishedPart(each, pipeline));
@@ -77,7 +77,7 @@ export class HeadReconciliation {
     this.#findDropped(head, published);
   }
 
-  countMismatches({ differences }: Passed): void {
+  #countMismatches({ differences }: Passed): void {
     const { chain, telemetry } = this.#options;
     for (const what of differences) {
       telemetry.metrics.pendingMismatches.inc({ chain, what });
@@ -86,7 +86,8 @@ export class HeadReconciliation {
 
   #findDropped(head: Heads, passed: readonly Passed[]): void {
     const { chain, dropped, telemetry } = this.#options;
-    dropped.resolve(head, passed).catch((err: unknown) => {
+    const onDifference = (differing: Passed): void => this.#countMismatches(differing);
+    dropped.resolve(head, passed, onDifference).catch((err: unknown) => {
       telemetry.log.debug({ chain, err }, "sealed block not compared");
     });
   }

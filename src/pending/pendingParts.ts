@@ -93,7 +93,6 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
       log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
       publication.publishRemoved(removed);
     },
-    onDifference: (passed) => reconciliation.countMismatches(passed),
   });
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
   const deadlineMsOf = ({ receivedMs = nowMs() }: FeedMessage): number =>
