@@ -36,6 +36,8 @@ export interface StateValues {
   readonly blockHashes: readonly (readonly [bigint, Hash])[];
 }
 
+export const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
+
 /** The new values of one account. */
 export interface AccountChange {
   /** `undefined`: the account was destroyed. */

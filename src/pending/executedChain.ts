@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import {
   type AccountChange,
   NO_KEYS,
+  NO_VALUES,
   type PlainCall,
   type StateChanges,
   type StateKeys,
@@ -153,8 +154,6 @@ export class ExecutedChain {
     return this.#known.reader(missing).account(address) !== undefined && missing.count === 0;
   }
 }
-
-const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
 
 /** Returns the layers of versions in the same order, or `undefined` if one is unknown. */
 export const layersOf = (versions: readonly ExecutedMessage[]): readonly StateChanges[] | undefined => {

@@ -1,10 +1,7 @@
-import type { StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
+import { NO_VALUES, type StateKeys, type StateSource } from "../core/stateReader.ts";
 import type { PendingView, WrittenAccount } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-
-/** Returns the hashes of the pending blocks' parents: each block contains the hash of its parent. */
-const parentHashes = ({ blocks }: PendingView): ReadonlyMap<bigint, Hash> =>
-  new Map(blocks.map(({ environment }) => [environment.number - 1n, environment.parentHash]));
+import { parentHashes } from "./messageSteps.ts";
 
 /** Returns the keys to read from the base: values that the pending blocks did not write, and code that they did not change. */
 const keysOfBase = (view: PendingView, keys: StateKeys, hashes: ReadonlyMap<bigint, Hash>): StateKeys => {
@@ -22,8 +19,6 @@ const keysOfBase = (view: PendingView, keys: StateKeys, hashes: ReadonlyMap<bigi
 const isEmpty = ({ accounts, slots, blockHashes }: StateKeys): boolean =>
   accounts.length + slots.length + blockHashes.length === 0;
 
-const NOTHING: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
-
 const codeOf = (written: WrittenAccount): readonly (readonly [Hash, Uint8Array])[] =>
   written.account && written.code ? [[written.account.codeHash, written.code]] : [];
 
@@ -31,9 +26,9 @@ const codeOf = (written: WrittenAccount): readonly (readonly [Hash, Uint8Array])
 export const pendingState = (view: PendingView, base: StateSource): StateSource => ({
   id: `${base.id}+${view.id}`,
   read: async (keys, signal) => {
-    const hashes = parentHashes(view);
+    const hashes = parentHashes(view.blocks);
     const baseKeys = keysOfBase(view, keys, hashes);
-    const baseValues = isEmpty(baseKeys) ? NOTHING : await base.read(baseKeys, signal);
+    const baseValues = isEmpty(baseKeys) ? NO_VALUES : await base.read(baseKeys, signal);
     const written = keys.accounts.flatMap((address) => {
       const account = view.account(address);
       return account ? [[address, account] as const] : [];

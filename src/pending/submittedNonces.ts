@@ -33,7 +33,9 @@ interface Sender {
   removed: { readonly nonce: bigint; readonly atMs: number } | undefined;
 }
 
+/** The lifetime of an accepted nonce (docs/answers.md, Blocks and pending). */
 const TTL_MS = 5 * 60_000;
+const TTL_SECONDS = TTL_MS / 1_000;
 const MAX_SENDERS = 20_000;
 const MAX_OF_SENDER = 1_024;
 /** Most transactions are sealed before, so no node is asked for them. A transaction is reviewed after either. */
@@ -171,8 +173,6 @@ export class SubmittedNonces {
   }
 }
 
-/** The lifetime of an accepted nonce (docs/answers.md, Blocks and pending). */
-const TTL_SECONDS = 5 * 60;
 /** Nonces that are read at once. Few senders have more than one transaction in flight. */
 const MAX_READS_AT_ONCE = 64;
 /** The longest time that a send waits for Redis. */

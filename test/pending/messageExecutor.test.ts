@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
-import type { StateKeys, StateValues } from "../../src/core/stateReader.ts";
+import { NO_VALUES, type StateKeys, type StateValues } from "../../src/core/stateReader.ts";
 import type { PendingEnvironment } from "../../src/core/view.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Address, type Data, formatData, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
@@ -221,7 +221,6 @@ test("a job that depends on another executor's result is rejected", async () => 
   await assert.rejects(run(9, { before: 8, index: 1, transactions: [] }));
 });
 
-const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
 const rich = (keys: StateKeys): StateValues => ({
   ...NO_VALUES,
   accounts: keys.accounts.map((address) => [
