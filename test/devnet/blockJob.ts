@@ -12,7 +12,6 @@ import {
   type FlashblockDiff,
   formatMetadata,
   type MetadataGeneration,
-  withoutRoots,
 } from "./flashblock.ts";
 import { formatCall } from "./formatCall.ts";
 import { encodeL1Attributes, L1_ATTRIBUTES_SENDER, L1_BLOCK } from "./l1Attributes.ts";
@@ -211,14 +210,14 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
         withdrawals_root: block.withdrawalsRoot,
         blob_gas_used: block.blobGasUsed,
       };
-      if (["a", "b", "d", "i"].includes(options.generation)) {
+      if (["a", "b", "d"].includes(options.generation)) {
         await updateBalances();
       }
       const message: Flashblock = {
         payload_id: options.payloadId,
         index: length,
         ...(length === 0 ? { base } : {}),
-        diff: options.generation === "i" ? withoutRoots(diff) : diff,
+        diff,
         metadata: formatMetadata(options.generation, {
           blockNumber: Number(number),
           receipts,

@@ -17,8 +17,6 @@ export interface DevnetOptions {
   readonly generation?: MetadataGeneration;
   /** `ethereum` has no deposits and no L1 fees. */
   readonly network?: "optimism" | "ethereum";
-  /** Whether each block begins with an L1-attributes deposit. */
-  readonly deposits?: boolean;
   readonly feed?: boolean;
   /** Without timers, the test calls `step` and `sealNow`. */
   readonly manual?: boolean;
@@ -114,7 +112,7 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     blockTimeMs: options.blockTimeMs ?? DEFAULT_BLOCK_TIME_MS,
     flashblockMs: options.flashblockMs ?? DEFAULT_FLASHBLOCK_MS,
     generation: options.generation ?? "a",
-    deposits: isOptimism && options.deposits !== false,
+    deposits: isOptimism,
     manual: options.manual ?? false,
     ready: options.ready,
     followsClock: options.genesisTime === undefined,

@@ -1,9 +1,9 @@
 import { brotliCompressSync, constants } from "node:zlib";
-import { formatQuantity, type Hash, type Hex, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { formatQuantity, type Hash, type Hex } from "../../src/ethereum/hex.ts";
 import type { Receipt } from "../../src/ethereum/receipt.ts";
 
-/** Versions of the metadata (docs/reference/flashblocks.md, Metadata); `i` is Subblocks. */
-export type MetadataGeneration = "a" | "b" | "c" | "d" | "e" | "f" | "i";
+/** Versions of the metadata (docs/reference/flashblocks.md, Metadata). */
+export type MetadataGeneration = "a" | "b" | "c" | "d" | "e" | "f";
 export type FeedEncoding = "text" | "brotli";
 
 export interface FlashblockBase {
@@ -89,7 +89,6 @@ export const formatMetadata = (generation: MetadataGeneration, source: MetadataS
         })),
       };
     case "b":
-    case "i":
       return { ...number, new_account_balances, receipts: receipts(tagged) };
     case "c":
       return number;
@@ -106,14 +105,6 @@ export const formatMetadata = (generation: MetadataGeneration, source: MetadataS
       return { ...number, access_list: null, prev_flashblock_id: source.previous };
   }
 };
-
-/** Removes the hashes and state roots, which Subblocks need not contain (docs/reference/flashblocks.md, Subblocks). */
-export const withoutRoots = (diff: FlashblockDiff): FlashblockDiff => ({
-  ...diff,
-  state_root: ZERO_HASH,
-  block_hash: ZERO_HASH,
-  withdrawals_root: ZERO_HASH,
-});
 
 /** Encodes a WebSocket frame. A string is a text frame. */
 export const encodeFrame = (message: Flashblock, encoding: FeedEncoding): string | Uint8Array => {
