@@ -229,13 +229,13 @@ export class Chain {
     }
     this.#rules = rules;
     this.#execution = rules && new ChainExecution(parts, { rules, senders: this.#senders, state: this.state });
-    views.begin(this.#createPending(shared, pipeline.sharedValues, callNode));
+    views.begin(this.#createPending(shared, pipeline, callNode));
     this.#isKnown = true;
   }
 
   #createPending(
     { budget, telemetry }: Shared,
-    sharedValues: ReadPipeline["sharedValues"],
+    { sharedValues, negativeCache }: ReadPipeline,
     read: PendingOptions["read"],
   ): Pending {
     const { config, upstreams, views } = this;
@@ -256,6 +256,7 @@ export class Chain {
       forks: () => this.forks,
       executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
       senderOf: (hash) => this.#senders.get(hash),
+      onDropped: (hashes) => negativeCache.unexpectSealed(hashes),
       ...(hasFeed && { openFeed }),
     });
   }

@@ -75,6 +75,13 @@ export class NegativeCache {
     }
   }
 
+  /** Forgets that a block lists these transactions, because it does not. */
+  unexpectSealed(hashes: Iterable<string>): void {
+    for (const hash of hashes) {
+      this.#sealed.delete(hash.toLowerCase());
+    }
+  }
+
   /** Records the transactions of a block, by its JSON text or that of its receipts or logs. */
   expectBlock(body: Uint8Array, block: BlockId): void {
     if (body.byteLength <= MAX_LISTED_BYTES) {
@@ -120,6 +127,11 @@ class ExpectedHashes<V> {
   get(hash: string): V | undefined {
     this.#rotate();
     return this.#newer.get(hash) ?? this.#older.get(hash);
+  }
+
+  delete(hash: string): void {
+    this.#newer.delete(hash);
+    this.#older.delete(hash);
   }
 
   #rotate(): void {

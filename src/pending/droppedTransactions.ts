@@ -10,8 +10,8 @@ interface DroppedTransactionsOptions {
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   readonly formatted: BlockFormatter;
-  /** Called with the number of dropped transactions, and with their logs as removed logs. */
-  readonly onDropped: (count: number, removed: readonly Body[]) => void;
+  /** Called with the dropped transactions, and with their logs as removed logs. */
+  readonly onDropped: (hashes: readonly Hash[], removed: readonly Body[]) => void;
 }
 
 const MAX_REPLACED = 50_000;
@@ -96,11 +96,11 @@ export class DroppedTransactions {
       onDifference(passed);
     }
     const dropped = preconfirmed.filter(({ hash }) => !sealed.has(hash));
-    const count = dropped.length + missing.filter((hash) => !sealed.has(hash)).length;
-    if (count === 0) {
+    const all = [...dropped.map(({ hash }) => hash), ...missing.filter((hash) => !sealed.has(hash))];
+    if (all.length === 0) {
       return;
     }
     const removed = passed && dropped.length > 0 ? removedLogs(formatted.format(passed.block), dropped) : [];
-    onDropped(count, removed);
+    onDropped(all, removed);
   }
 }

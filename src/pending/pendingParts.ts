@@ -1,4 +1,5 @@
 import type { SharedValues } from "../core/sharedValues.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import type { Feed } from "../feed/feedClient.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
@@ -35,6 +36,8 @@ export interface PendingOptions {
   readonly openFeed?: (onMessage: (message: FeedMessage) => void, blockTimeMs: () => number) => Feed;
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  /** Called with transactions that were shown as pending, and that the sealed block does not have. */
+  readonly onDropped?: (hashes: readonly Hash[]) => void;
   /** Values that replicas share, so that transactions sent through other replicas count too. */
   readonly sharedValues?: SharedValues | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -88,9 +91,10 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const dropped = new DroppedTransactions({
     read,
     formatted,
-    onDropped: (count, removed) => {
-      metrics.pendingDropped.inc({ chain }, count);
-      log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
+    onDropped: (hashes, removed) => {
+      metrics.pendingDropped.inc({ chain }, hashes.length);
+      log.warn({ chain, count: hashes.length }, "pre-confirmed transactions were not sealed");
+      options.onDropped?.(hashes);
       publication.publishRemoved(removed);
     },
   });

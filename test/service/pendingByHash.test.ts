@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { encodeFunctionData } from "viem";
 import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { rpc } from "../support/clients/rpc.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import { createFeedService, type FeedBlock, startFeedRig } from "../support/servers/feedService.ts";
@@ -69,7 +69,9 @@ test("by the hash of a shown pending block, state reads, calls and receipts are 
   assert.ok(unknown.body.error);
 });
 
-for (const method of ["eth_getTransactionReceipt", "eth_getTransactionByHash"]) {
+const METHODS = ["eth_getTransactionReceipt", "eth_getTransactionByHash"];
+
+for (const method of METHODS) {
   test(`${method}: a transaction that was pending is not null once its block is sealed, although a machine lags`, async (t) => {
     const node = await startLyingNode(t, devnet.url);
     const behind = await createFeedService(devnet, node.url);
@@ -95,3 +97,38 @@ for (const method of ["eth_getTransactionReceipt", "eth_getTransactionByHash"]) 
     }, "the sealed block is served");
   });
 }
+
+test("null for a pending transaction that was dropped is asked of the node once a head", async (t) => {
+  const node = await startLyingNode(t, devnet.url);
+  const dropping = await createFeedService(devnet, node.url);
+  t.after(() => dropping.close());
+  // It has joined inside a block, and shows the next one.
+  await devnet.step();
+  await devnet.sealNow();
+  await devnet.step();
+  const hash = await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 1n }));
+  await devnet.step();
+  await until(async () => {
+    const { body } = await rpc(dropping.url, "eth_getBlockByNumber", ["pending", false]);
+    return (body.result as FeedBlock).transactions.includes(hash);
+  }, "the transaction is shown");
+  let count = 0;
+  const onResult = (result: unknown): unknown => {
+    count++;
+    return result;
+  };
+  node.lies = [{ name: "counted", methods: METHODS, result: onResult }];
+  // The devnet cannot go on after another block than its own: no test may follow.
+  await devnet.rpc("anvil_dropTransaction", hash);
+  await devnet.rpc("evm_mine");
+  await until(
+    async () => (await metric(dropping.opsUrl, "forebay_pending_dropped_total")) > 0,
+    "the transaction is known to be dropped",
+  );
+  for (const method of METHODS) {
+    count = 0;
+    const { body } = await rpc(dropping.url, method, [hash]);
+    assert.equal(body.result, null);
+    assert.equal(count, 1, method);
+  }
+});
