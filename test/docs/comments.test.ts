@@ -54,27 +54,3 @@ test("src suppresses at most ten findings, each with a reason", () => {
     assert.match(reason, /\w+ \w+/, `${path}: ${text}`);
   }
 });
-
-test("blocks, lines and ends of lines are read as comments", () => {
-  const source = [
-    "/** First `a. B` one.",
-    " * Second. */",
-    "const a = 1; // third",
-    "// Fourth",
-    "// goes on.",
-    'const b = "// no comment";',
-    "/**",
-    " * Fifth:",
-    " * - sixth",
-    " */",
-  ].join("\n");
-  const comments = readComments(source);
-  assert.deepEqual(
-    comments.map(({ line }) => line),
-    [1, 7, 4, 3],
-  );
-  assert.deepEqual(
-    comments.flatMap(({ text }) => commentSentences(text)),
-    ["First CODE one.", "Second.", "Fifth:", "sixth", "Fourth goes on.", "third"],
-  );
-});

@@ -22,16 +22,3 @@ test("no name is exported by two files of src", () => {
     [],
   );
 });
-
-test("constants, functions, classes and types are read as exports", () => {
-  const source = [
-    "export const A = 1;",
-    "export async function b() {}",
-    "export abstract class C {}",
-    "export interface D {}",
-    "export type A = number;",
-    "export const { E } = require('e');",
-    "const f = 1;",
-  ].join("\n");
-  assert.deepEqual([...exportedNames(source)], ["A", "b", "C", "D", "E"]);
-});

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { readOptions } from "../../docs/configurationTable.ts";
 import { readMetrics } from "../../docs/metricsTable.ts";
-import { TABLES, withTables } from "../../docs/tables.ts";
+import { TABLES } from "../../docs/tables.ts";
 import { formatDashboard } from "../../grafana/dashboard.ts";
 import { FILES } from "../../helm/generate.ts";
 
@@ -35,8 +35,4 @@ test("metrics have one prefix, and counters end in _total", () => {
     assert.equal(name.endsWith("_total"), kind === "counter", name);
     assert.notEqual(help, "", name);
   }
-});
-
-test("a page without marks is rejected", () => {
-  assert.throws(() => withTables("# Page\n", ["| a |"]), /has not 1 times <!-- generated/);
 });

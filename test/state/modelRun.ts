@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import type { BlockId } from "../../src/core/heads.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import type { ValueStore } from "../../src/state/store/valueStore.ts";
-import type { WriteSet } from "../../src/state/writeSet.ts";
 import { pick } from "../support/builders/randomValues.ts";
 import {
   createModelBlock,
@@ -11,19 +9,6 @@ import {
   type ModelBlock,
   modelValue,
 } from "../support/builders/stateModel.ts";
-
-/** The operations under test. A test replaces one by a faulty one. */
-export interface ModelActions {
-  apply(values: ValueStore, writeSet: WriteSet): Generator<unknown, boolean>;
-  undo(values: ValueStore, to: bigint): Generator<unknown>;
-  enter(values: ValueStore, key: StateKey, block: BlockId, value: string): void;
-}
-
-export const realActions: ModelActions = {
-  apply: (values, writeSet) => values.apply(writeSet),
-  undo: (values, to) => values.undoTo(to),
-  enter: (values, key, block, value) => values.add(key, block, value),
-};
 
 /** A read of the node that has not returned yet. */
 interface Fetch {
@@ -37,7 +22,6 @@ const MAX_REORGANISED = 64;
 export class ModelRun {
   readonly #random: () => number;
   readonly #values: ValueStore;
-  readonly #actions: ModelActions;
   readonly #fetches: Fetch[] = [];
   #chain: ModelBlock[] = [firstModelBlock(1_000n)];
   #orphans: ModelBlock[] = [];
@@ -45,10 +29,9 @@ export class ModelRun {
   hits = 0;
   reads = 0;
 
-  constructor(random: () => number, values: ValueStore, actions: ModelActions = realActions) {
+  constructor(random: () => number, values: ValueStore) {
     this.#random = random;
     this.#values = values;
-    this.#actions = actions;
     values.begin(this.#head);
   }
 
@@ -71,7 +54,7 @@ export class ModelRun {
 
   #extend(): void {
     const block = createModelBlock(this.#random, this.#head, this.#fork);
-    const isApplied = this.#step(this.#actions.apply(this.#values, block.writeSet));
+    const isApplied = this.#step(this.#values.apply(block.writeSet));
     this.#chain.push(block);
     if (isApplied) {
       this.#step(this.#values.prune());
@@ -85,7 +68,7 @@ export class ModelRun {
     this.#orphans = this.#chain.splice(this.#chain.length - depth);
     this.#fork++;
     if (this.#values.isReadable(this.#head)) {
-      this.#step(this.#actions.undo(this.#values, this.#head.number));
+      this.#step(this.#values.undoTo(this.#head.number));
     } else {
       this.#values.begin(this.#head);
     }
@@ -142,6 +125,6 @@ export class ModelRun {
     if (code !== undefined) {
       this.#values.storeCode(code);
     }
-    this.#actions.enter(this.#values, key, block, value);
+    this.#values.add(key, block, value);
   }
 }

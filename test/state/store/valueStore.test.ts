@@ -4,14 +4,14 @@ import type { BlockId } from "../../../src/core/heads.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import type { StateKey } from "../../../src/state/stateKey.ts";
 import { readableBlocks } from "../../../src/state/store/followedBlocks.ts";
-import { packWrites, unpackWrites } from "../../../src/state/store/packedWrites.ts";
+import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
-import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
+import type { AccountWrites } from "../../../src/state/writeSet.ts";
 import { hashOf } from "../../support/builders/heads.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
 import { runAll } from "../../support/builders/runAll.ts";
 import { addressOf } from "../../support/builders/stateModel.ts";
-import { type ModelActions, ModelRun, realActions } from "../modelRun.ts";
+import { ModelRun } from "../modelRun.ts";
 
 const SEEDS = 12;
 const BLOCKS = 400;
@@ -19,11 +19,11 @@ const LARGE_BYTES = 4 * 1024 * 1024;
 /** Room for some 600 entries, less than the blocks write. */
 const SMALL_BYTES = 100_000;
 
-const runSeeds = (bytes: number, actions: ModelActions = realActions): { readonly share: number } => {
+const runSeeds = (bytes: number): { readonly share: number } => {
   let hits = 0;
   let reads = 0;
   for (let seed = 0; seed < SEEDS; seed++) {
-    const run = new ModelRun(createRandom(seed), new ValueStore(bytes), actions);
+    const run = new ModelRun(createRandom(seed), new ValueStore(bytes));
     run.run(BLOCKS);
     hits += run.hits;
     reads += run.reads;
@@ -181,47 +181,3 @@ test("a value of a block that ends to be readable for lack of room does not ente
     assert.equal(values.get(key, oldest), values.isReadable(oldest) ? HEX_ONE : undefined);
   }
 });
-
-const assertFound = (what: string, actions: Partial<ModelActions>): void => {
-  test(`the model finds ${what}`, () => {
-    assert.throws(() => runSeeds(LARGE_BYTES, { ...realActions, ...actions }), assert.AssertionError);
-  });
-};
-
-assertFound("a reorganisation that is undone one block short", {
-  *undo(values, to) {
-    for (const number of values.undoTo(to)) {
-      if (number === Number(to) + 1) {
-        return;
-      }
-      yield;
-    }
-  },
-});
-
-assertFound("a value fetched at a block that enters after the next block wrote it", {
-  enter: (values, key, block, value) => values.add(key, values.head ?? block, value),
-});
-
-const without = (writeSet: WriteSet, part: "slots" | "otherSlots" | "balance"): WriteSet => ({
-  ...writeSet,
-  grade: "checked",
-  packed: packWrites(
-    new Map(
-      [...unpackWrites(writeSet.packed)].map(([address, { [part]: _, ...rest }]) => [
-        address,
-        { slots: new Map(), ...rest },
-      ]),
-    ),
-  ),
-});
-
-for (const [what, part] of [
-  ["lost slots", "slots"],
-  ["slots that stay after a destruction", "otherSlots"],
-  ["a lost balance", "balance"],
-] as const) {
-  assertFound(what, {
-    apply: (values, writeSet) => values.apply(writeSet.block.number % 50n === 0n ? without(writeSet, part) : writeSet),
-  });
-}
