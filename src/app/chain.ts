@@ -5,7 +5,6 @@ import { originOf } from "../config/providers.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
-import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { HeadsBehind } from "../heads/headsBehind.ts";
 import { RequestViews } from "../heads/requestViews.ts";
@@ -78,7 +77,6 @@ export class Chain {
   readonly ready: Promise<void>;
   readonly #wrongChain = Promise.withResolvers<never>();
   readonly #ending = new AbortController();
-  readonly #senders = new SenderCache();
   readonly #passthrough: PassThroughHandler | undefined;
   readonly #idle: () => Promise<void>;
   #rules: RulesWatch | undefined;
@@ -109,7 +107,7 @@ export class Chain {
     const base: ChainBase = { config, shared, upstreams, unitsOf, ownHashes: new OwnHashes(), signal };
     const parts: ChainParts = { ...base, pipeline: createReadPipeline(base) };
     this.forwarded = new ForwardedReasons(name, telemetry);
-    this.views = new ChainViews(name, upstreams.heads, this.#senders);
+    this.views = new ChainViews(name, upstreams.heads);
     expectSealed(parts.pipeline, this.views);
     this.ready = this.#begin(parts);
     this.state = new ChainState(parts, this, before?.state);
@@ -228,7 +226,7 @@ export class Chain {
       return;
     }
     this.#rules = rules;
-    this.#execution = rules && new ChainExecution(parts, { rules, senders: this.#senders, state: this.state });
+    this.#execution = rules && new ChainExecution(parts, { rules, state: this.state });
     views.begin(this.#createPending(shared, pipeline, callNode));
     this.#isKnown = true;
   }
@@ -255,7 +253,6 @@ export class Chain {
       skipsReceiptsRoot: quirks.anvilDepositNonce,
       forks: () => this.forks,
       executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
-      senderOf: (hash) => this.#senders.get(hash),
       onDropped: (hashes) => negativeCache.unexpectSealed(hashes),
       ...(hasFeed && { openFeed }),
     });

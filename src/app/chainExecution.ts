@@ -5,7 +5,6 @@ import type { StateKeys, StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/chainForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import type { ModuleKind } from "../evm/engine.ts";
-import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { FairGate } from "../limits/fairGate.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { Executor } from "../pending/executableMessage.ts";
@@ -28,7 +27,6 @@ const MAX_STATE_READS = 16;
 /** What an execution reads of its chain. */
 interface ExecutedChain {
   readonly rules: Pick<RulesWatch, "forks">;
-  readonly senders: SenderCache;
   readonly state: KnownState;
 }
 

@@ -1,7 +1,6 @@
 import type { CurrentHeads } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
-import type { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type CurrentViews, noHead } from "../heads/requestViews.ts";
 import type { FindExecuted } from "../state/sources/feedSource.ts";
@@ -14,14 +13,12 @@ export class ChainViews implements CurrentViews {
   readonly flashblocks = createRecentFlashblocks();
   readonly #chain: string;
   readonly #heads: CurrentHeads;
-  readonly #senders: SenderCache;
   readonly #listeners = new Set<(change: PendingChange) => void>();
   #pending: Pending | undefined;
 
-  constructor(chain: string, heads: CurrentHeads, senders: SenderCache) {
+  constructor(chain: string, heads: CurrentHeads) {
     this.#chain = chain;
     this.#heads = heads;
-    this.#senders = senders;
   }
 
   begin(pending: Pending): void {
@@ -66,7 +63,7 @@ export class ChainViews implements CurrentViews {
 
   /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Resolves when replicas can read it. */
   async recordSubmitted(raw: string): Promise<SubmittedTransaction | undefined> {
-    const transaction = parseSubmitted(raw, this.#senders);
+    const transaction = parseSubmitted(raw);
     if (transaction?.sent !== undefined) {
       const { hash, sent } = transaction;
       await this.#pending?.recordSubmitted(hash, sent.sender, sent.nonce);

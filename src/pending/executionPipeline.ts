@@ -3,14 +3,11 @@ import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { ExtraBlockFields, PendingChain } from "./applyMessage.ts";
-import type { KnownSender } from "./decodeTransaction.ts";
 import type { Execution, Executor } from "./executableMessage.ts";
 import { MessageRecord } from "./messageRecord.ts";
 
 export interface ExecutionPipelineOptions {
   readonly executor: Executor;
-  /** Default: no sender is known. */
-  readonly senderOf?: KnownSender | undefined;
   /** Returns the deadline of a message's execution. After it, this message and all later ones are shown without state. */
   readonly deadlineMsOf: (message: FeedMessage) => number;
   /** Called when the chain changes, because an execution ended or missed its deadline. */
@@ -164,7 +161,7 @@ export class ExecutionPipeline {
     const shown = this.#queue.findLastIndex(({ isShown }) => isShown);
     for (const record of this.#queue.slice(from, Math.max(shown, from))) {
       if (!record.execution) {
-        record.finishWithoutState("late", this.#options.senderOf);
+        record.finishWithoutState("late");
       }
     }
   }
@@ -210,7 +207,7 @@ export class ExecutionPipeline {
     if (!this.#isCurrent(record, id)) {
       return;
     }
-    record.finishWithoutState("failed", this.#options.senderOf);
+    record.finishWithoutState("failed");
     this.#options.onChange();
   }
 
@@ -230,7 +227,7 @@ export class ExecutionPipeline {
   #expireFrom(late: MessageRecord): void {
     for (const record of this.#queue.slice(this.#queue.indexOf(late))) {
       if (!record.execution) {
-        record.finishWithoutState("late", this.#options.senderOf);
+        record.finishWithoutState("late");
       }
     }
     this.#options.onChange();

@@ -4,7 +4,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages, Verdict } from "../feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "./applyMessage.ts";
-import { decodeOnly, type KnownSender } from "./decodeTransaction.ts";
+import { decodeOnly } from "./decodeTransaction.ts";
 import {
   type ExecutableMessage,
   type Execution,
@@ -133,11 +133,11 @@ export class MessageRecord {
   }
 
   /** Shows the message without state. What is shown already keeps its receipts. */
-  finishWithoutState(unverified: "late" | "failed", senderOf: KnownSender | undefined): void {
+  finishWithoutState(unverified: "late" | "failed"): void {
     if (this.execution) {
       this.execution = { ...this.execution, unverified };
     } else {
-      this.finish(this.#decode(unverified, senderOf));
+      this.finish(this.#decode(unverified));
     }
   }
 
@@ -162,10 +162,10 @@ export class MessageRecord {
     };
   }
 
-  #decode(unverified: "late" | "failed", senderOf: KnownSender | undefined): Execution {
+  #decode(unverified: "late" | "failed"): Execution {
     const { block, message } = this;
     const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ transactions }) => transactions);
-    return decodeOnly(blockTransactions, message.transactions, unverified, senderOf);
+    return decodeOnly(blockTransactions, message.transactions, unverified);
   }
 }
 

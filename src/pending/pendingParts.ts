@@ -6,7 +6,6 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BaseFeeRule } from "./baseFeeRule.ts";
 import { BlockFormatter } from "./blockFormatter.ts";
-import type { KnownSender } from "./decodeTransaction.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./executableMessage.ts";
 import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
@@ -30,8 +29,6 @@ export interface PendingOptions {
   /** Returns the chain's rules as far as they are known now. Default: none is known. */
   readonly forks?: () => ChainForks | undefined;
   readonly executor: Executor;
-  /** Returns a sender that was recovered before. Default: none is known. */
-  readonly senderOf?: KnownSender;
   /** Opens the chain's feeds. Absent if it has none. */
   readonly openFeed?: (onMessage: (message: FeedMessage) => void, blockTimeMs: () => number) => Feed;
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
@@ -103,7 +100,6 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     Math.max(blockTimeMs() - (nowMs() - receivedMs), MIN_EXECUTION_MS);
   const pipeline = new ExecutionPipeline({
     executor,
-    senderOf: options.senderOf,
     deadlineMsOf,
     onChange: onChange.executed,
     onExecuted: reportExecuted(chain, telemetry),

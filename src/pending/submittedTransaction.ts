@@ -4,7 +4,6 @@ import { keccak256 } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, type SignedTransaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
-import type { SenderCache } from "../evm/senders/senderCache.ts";
 
 /** What a signed transaction needs of its sender. */
 export interface SentTransaction {
@@ -29,8 +28,8 @@ const costOf = (transaction: SignedTransaction): bigint => {
   return value + gas * fee + blobs;
 };
 
-/** Parses a raw transaction and caches its sender. Returns undefined if it is not hex data. */
-export const parseSubmitted = (raw: string, senders: SenderCache): SubmittedTransaction | undefined => {
+/** Parses a raw transaction. Returns undefined if it is not hex data. */
+export const parseSubmitted = (raw: string): SubmittedTransaction | undefined => {
   if (!isData(raw)) {
     return undefined;
   }
@@ -41,11 +40,10 @@ export const parseSubmitted = (raw: string, senders: SenderCache): SubmittedTran
       return { hash: transaction.hash, sent: undefined };
     }
     const { hash, nonce } = transaction;
-    const sender = senders.get(hash) ?? recoverSender(transaction);
+    const sender = recoverSender(transaction);
     if (sender === undefined) {
       return { hash, sent: undefined };
     }
-    senders.add(hash, sender);
     return { hash, sent: { sender, nonce, cost: costOf(transaction) } };
   } catch (error) {
     if (!(error instanceof InvalidTransaction)) {
