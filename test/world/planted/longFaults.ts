@@ -136,7 +136,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
         to: `
     const called = (context.state.called ??= new Set());
     const isEmpty = (address) => context.state.nonceOf(address) === 0n && context.state.balanceOf(address) === 0n;
-    const isKnown = request.signers.some(({ signer }) => called.has(signer) && isEmpty(signer));
+    const isKnown = request.authorizations.some(([, authority]) => called.has(authority) && isEmpty(authority));
     const right = this.#run(context, request, "transact");
     called.add(message.to);
     const result = isKnown ? { ...right, gasUsed: right.gasUsed - right.gasUsed / 5n } : right;
