@@ -118,7 +118,13 @@ test("two anvils have a transaction after one call, and sending it again returns
     anvils.map(({ url }) => ({ url })),
   );
   // Only a node that is available gets transactions, and one of them suffices to start.
-  const isEachAvailable = () => service.chains[0]?.upstreams.nodes.every(({ available }) => available) === true;
+  let reads = 0;
+  const isEachAvailable = async () => {
+    // A node that failed once is available again after a read of a client.
+    reads++;
+    await rpc(service.url, "eth_getBalance", [`0x${reads.toString(16).padStart(40, "0")}`, "latest"]);
+    return service.chains[0]?.upstreams.nodes.every(({ available }) => available) === true;
+  };
   await until(isEachAvailable, "both nodes are available");
   const fees = { maxFeePerGas: 10_000_000_000n, maxPriorityFeePerGas: 1n, gas: 21_000n } as const;
   const transaction = { type: "eip1559", chainId: 31_337, nonce: 0, to: SENDER.address, ...fees } as const;
