@@ -1,13 +1,9 @@
-import { type Address, type Data, parseData } from "../ethereum/hex.ts";
+import { type Data, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
-import {
-  DEPOSIT_TYPE,
-  InvalidTransaction,
-  type SignedTransaction,
-  UnknownTransactionType,
-} from "../ethereum/transaction.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, UnknownTransactionType } from "../ethereum/transaction.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { DecodedTransaction, Execution, UnverifiedReason } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
 
@@ -22,21 +18,17 @@ export interface Decoded {
 }
 
 /**
- * Decodes a transaction for a chain. `senderOf` returns the sender of a transaction that is no deposit. Invalid bytes have only a
- * hash, and are `undecodable`. A transaction of a type that is not known here may be right: it is `unexecutable`.
+ * Decodes a transaction for a chain. Invalid bytes have only a hash, and are `undecodable`. A transaction of a type that is not known
+ * here may be right: it is `unexecutable`.
  */
-export const decodeTransaction = (
-  raw: Uint8Array,
-  chainId: bigint | undefined,
-  senderOf: (transaction: SignedTransaction) => Address | undefined,
-): Decoded => {
+export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => {
   try {
     const transaction = parseTransaction(raw);
     const { hash } = transaction;
     if (transaction.type === DEPOSIT_TYPE) {
       return { raw, identity: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
     }
-    const sender = senderOf(transaction);
+    const sender = recoverSender(transaction);
     if (sender === undefined) {
       return { raw, identity: { hash, sender }, prepared: undefined, unverified: "undecodable" };
     }
@@ -54,15 +46,15 @@ export const decodeTransaction = (
 };
 
 /**
- * Decodes a flashblock without executing it, while its execution is late or has failed.
- * The result has no state, and of senders only those of deposits. It runs on the main thread, where a recovery takes some 50 us.
+ * Decodes a flashblock without executing it, while its execution is late or has failed. The result has neither state nor senders.
+ * It runs on the main thread, where a recovery takes some 50 us.
  */
 export const decodeOnly = (
   blockTransactions: readonly Data[],
   transactions: readonly Data[],
   unverified: UnverifiedReason,
 ): Execution => ({
-  transactions: transactions.map((raw) => decodeTransaction(parseData(raw), undefined, () => undefined).identity),
+  transactions: transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: undefined })),
   transactionsRoot: orderedTrieRoot(blockTransactions.map(parseData)),
   outcomes: undefined,
   changes: undefined,

@@ -3,7 +3,6 @@ import type { PendingEnvironment } from "../core/view.ts";
 import { formatWord, type Hash, parseData } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine, ExecutionContext } from "../evm/engine.ts";
 import type { SteppedRun } from "../evm/reads/complete.ts";
-import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS, type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
 import type { ExecutableMessage } from "./executableMessage.ts";
@@ -28,7 +27,7 @@ export class MessageSteps {
   /** All transactions of the message. They are decoded at the first use. Throws if one is not hexadecimal. */
   get decoded(): readonly Decoded[] {
     const { chainId } = this.engine.rules;
-    this.#decoded ??= this.message.transactions.map((raw) => decodeTransaction(parseData(raw), chainId, recoverSender));
+    this.#decoded ??= this.message.transactions.map((raw) => decodeTransaction(parseData(raw), chainId));
     return this.#decoded;
   }
 

@@ -6,7 +6,6 @@ import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethe
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
-import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { ExecutableMessage, Execution } from "../../src/pending/executableMessage.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
@@ -101,7 +100,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
 };
 
 const callOf = (raw: Uint8Array, chainId: bigint) => {
-  const { prepared } = decodeTransaction(raw, chainId, recoverSender);
+  const { prepared } = decodeTransaction(raw, chainId);
   assert.ok(prepared);
   const { to, value, input } = prepared.transaction;
   return {
