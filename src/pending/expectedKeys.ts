@@ -37,13 +37,19 @@ const L1_SLOTS = Array.from({ length: L1_BLOCK_SLOTS }, (_, slot): readonly [Add
 ]);
 
 const MAX_CALLS = 4_000;
-/** Limit for one contract and selector. */
+/** One contract and selector with this number learns no more. */
 const MAX_KEYS = 512;
+/** Of all calls. A key takes some 460 bytes of the thread's heap of 512 MiB. */
+const MAX_ALL_KEYS = 300_000;
 const SELECTOR_BYTES = 4;
 
 /** The keys that earlier transactions read, by contract and selector. Values change from block to block, keys rarely do. */
 export class ReadSets {
-  readonly #sets = new LRUCache<string, StateKeySet>({ max: MAX_CALLS });
+  readonly #sets = new LRUCache<string, StateKeySet>({
+    max: MAX_CALLS,
+    maxSize: MAX_ALL_KEYS,
+    sizeCalculation: ({ size }) => size + 1,
+  });
 
   /** Returns the keys that the transactions will probably read. */
   of(transactions: readonly Prepared[]): readonly StateKeys[] {
@@ -59,6 +65,8 @@ export class ReadSets {
     const readSet = this.#sets.get(call) ?? new StateKeySet();
     if (readSet.size < MAX_KEYS) {
       readSet.add(keys);
+      // Only what is set anew is measured again.
+      this.#sets.delete(call);
     }
     this.#sets.set(call, readSet);
   }
