@@ -65,13 +65,11 @@ export class PendingSupportProbe {
       const buildsPending = isAbove(block, head);
       const isSame = buildsPending === this.nodeBuildsPending();
       this.#buildsPending = buildsPending;
-      if (isSame) {
-        return;
+      if (!isSame) {
+        this.#options.onChange();
       }
-      this.#options.onChange();
     } catch {
       // No node has answered: the last result stays valid.
-      return;
     }
   }
 }

@@ -5,6 +5,7 @@ import type { BlockId } from "../../core/heads.ts";
 import { runSliced } from "../runSliced.ts";
 import { readRows } from "../store/packedRows.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSourceKind } from "../writeSet.ts";
+import { readTimeMs } from "./sourceNodes.ts";
 
 export interface SharedWritesOptions {
   readonly values: Pick<LeasedValues, "take">;
@@ -21,9 +22,8 @@ export interface SharedWritesOptions {
 const FORMAT = 2;
 /** A replica that starts reads the write sets since its last save. */
 const STORED_SECONDS = 600;
-/** Longer than the read of a write set, which has one block time, at least a second. */
+/** A lease is longer than the read of a write set. */
 const LEASE_MARGIN_MS = 1_000;
-const MIN_READ_MS = 1_000;
 /** The replica waits this part of a block time for the value of another one. */
 const WAITED_SHARE = 1 / 2;
 const PAUSE_MS = 5_000;
@@ -101,7 +101,7 @@ export class SharedWrites {
   /** Returns undefined if Redis does not reply in time. A lease that it gives later is released. */
   async #take(key: string, timeoutMs: number) {
     const { values, blockTimeMs } = this.#options;
-    const leaseMs = Math.ceil(Math.max(blockTimeMs(), MIN_READ_MS) + LEASE_MARGIN_MS);
+    const leaseMs = Math.ceil(readTimeMs(blockTimeMs()) + LEASE_MARGIN_MS);
     const taking = values.take(key, leaseMs);
     const taken = await Promise.race([taking, wait(Math.max(0, timeoutMs), undefined, { ref: false })]);
     if (taken === undefined) {

@@ -68,10 +68,13 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** The shortest time for a write set. On chains with faster blocks, one slow response must not end all known values. */
 const MIN_READ_MS = 1_000;
 
-/** Returns the limits of one read: one block time, at least a second, and 16 MiB a response. */
+/** Returns the time for one read: one block time, at least a second. */
+export const readTimeMs = (blockTimeMs: number): number => Math.max(blockTimeMs, MIN_READ_MS);
+
+/** Returns the limits of one read: its time, and 16 MiB a response. */
 export const scopeWithin = (blockTimeMs: number, signal: AbortSignal): CallScope => ({
   signal,
-  deadlineMs: performance.now() + Math.max(blockTimeMs, MIN_READ_MS),
+  deadlineMs: performance.now() + readTimeMs(blockTimeMs),
   maxBytes: MAX_BYTES,
 });
 
