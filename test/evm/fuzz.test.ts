@@ -8,28 +8,15 @@ import { NotExecutableError } from "../../src/evm/executionErrors.ts";
 import { ReadRecorder } from "../../src/evm/readRecorder.ts";
 import { findLostRead } from "../fuzz/evm/findLostRead.ts";
 import { FUZZ_FORKS, FuzzRun, fuzzCaseOf } from "../fuzz/evm/fuzzRun.ts";
-import { faultyEngines, refundsTouchedAuthorities, wrapEngines } from "../support/builders/faultyEngines.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
+import { wrapEngines } from "../support/builders/wrapEngines.ts";
 
 /** Cases in which a planted fault must be found. */
 const MAX_CASES = 200;
 const SEED = 20_261_122;
-/** A case soon after it touches an authority. */
-const AUTHORITY_SEED = SEED + 10;
 
 const fast = await createEngines("fast");
 const reference = await createEngines("reference");
-
-/** Returns the number of cases of Osaka until a difference is found. */
-const casesUntilFound = async (run: FuzzRun, first = SEED): Promise<number> => {
-  for (let at = 1; at <= MAX_CASES; at++) {
-    await run.runCase({ fork: "osaka", seed: first + at });
-    if (run.differences.length > 0) {
-      return at;
-    }
-  }
-  return Number.POSITIVE_INFINITY;
-};
 
 test("random programs: both engines agree on every fork", async () => {
   const run = new FuzzRun(fast, reference);
@@ -37,11 +24,6 @@ test("random programs: both engines agree on every fork", async () => {
     await run.runCase({ fork, seed: SEED });
   }
   assert.deepEqual(run.differences, []);
-});
-
-test("random programs: a refund for an authority that was only touched is found", async () => {
-  const faulty = faultyEngines(fast, refundsTouchedAuthorities(1n));
-  assert.ok((await casesUntilFound(new FuzzRun(faulty, reference), AUTHORITY_SEED)) <= MAX_CASES);
 });
 
 /** Returns a difference that a change of values outside the read set made. */

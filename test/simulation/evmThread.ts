@@ -7,7 +7,7 @@ import { type EvmRuns, evmTask } from "../../src/runs/evmTask.ts";
 import type { EvmRun, EvmRunOutput, StateRequest } from "../../src/runs/runMessages.ts";
 import { Channel } from "../../src/threads/channel.ts";
 import type { JobFunctions } from "../../src/threads/workerSlot.ts";
-import { wrapEngines } from "../support/builders/faultyEngines.ts";
+import { wrapEngines } from "../support/builders/wrapEngines.ts";
 
 export interface EvmThread {
   run(run: Pick<EvmRun, "name" | "input"> & Partial<EvmRun>): Promise<EvmRunOutput>;
