@@ -114,7 +114,8 @@ test("null for a pending transaction that was dropped is asked of the node once 
   }, "the transaction is shown");
   let count = 0;
   const onResult = (result: unknown): unknown => {
-    count++;
+    // forebay reads other transactions itself.
+    count += result === null ? 1 : 0;
     return result;
   };
   node.lies = [{ name: "counted", methods: METHODS, result: onResult }];
