@@ -57,7 +57,7 @@ const start = (t: TestContext, timeoutMs: number) => {
 };
 
 test("70 endless loops of one client take the place of no other client, whose run is next", async (t) => {
-  const { run, workers } = start(t, 400);
+  const { run, workers } = start(t, 1_000);
   await readyWorkers(workers, 1);
   const connection = {};
   const settled: string[] = [];
