@@ -11,14 +11,16 @@ export const QUICK_FAULTS: readonly string[] = ["lostFeeRecipient", "touchedAuth
 
 /** Tests that a long run finds each of these faults. Audits follow each other at 30 s: the long run itself shows what they find. */
 export const testPlantedFaults = (has: (fault: string) => boolean): void => {
-  for (const [fault, { run = "state-differential", isFoundByService, test: file }] of Object.entries(LONG_FAULTS)) {
+  for (const [fault, { run = "state-differential", isFoundByService, test: file, testName }] of Object.entries(
+    LONG_FAULTS,
+  )) {
     if (fault === "none" || isFoundByService === true || !has(fault)) {
       continue;
     }
     test(`${file ?? run} finds the planted fault ${fault}`, async () => {
       const { differences, output } = await (file === undefined
         ? runWithFault(fault, MAX_SECONDS)
-        : testWithFault(file, fault));
+        : testWithFault(file, fault, testName));
       assert.ok(differences > 0, output);
     });
   }

@@ -19,6 +19,8 @@ export interface LongFault {
    * another check refuses the lie before.
    */
   readonly test?: string;
+  /** The tests of that file whose names begin so. Default: all. */
+  readonly testName?: string;
   /** The service itself must find the fault, by a check or a sample. */
   readonly isFoundByService?: true;
   readonly edits: readonly Edit[];
@@ -531,6 +533,7 @@ export const LONG_FAULTS: Readonly<Record<string, LongFault>> = {
     promise: "dataFolder",
     variant: "",
     test: "test/service/stateRows.test.ts",
+    testName: "known state survives a restart, and blocks",
     edits: [
       {
         file: "src/state/rows/stateRows.ts",

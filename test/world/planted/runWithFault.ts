@@ -26,8 +26,9 @@ interface Result {
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
 /** Runs a test file in a process whose modules have the fault. A fault that does not fit its module is no failure of the test. */
-export const testWithFault = async (file: string, fault: string): Promise<FaultRun> => {
-  const args = ["--import", pathOf("plantFault.ts"), pathOf(`../../../${file}`)];
+export const testWithFault = async (file: string, fault: string, testName = ""): Promise<FaultRun> => {
+  const pattern = testName === "" ? [] : [`--test-name-pattern=^${testName}`];
+  const args = [...pattern, "--import", pathOf("plantFault.ts"), pathOf(`../../../${file}`)];
   const child = spawn(process.execPath, args, {
     env: { ...process.env, FAULT: fault },
     stdio: ["ignore", "pipe", "pipe"],
@@ -47,7 +48,7 @@ export const runWithFault = async (fault: string, seconds: number): Promise<Faul
     throw new Error(`no fault is called "${fault}": ${Object.keys(LONG_FAULTS).join(", ")}`);
   }
   if (planted.test !== undefined && planted.run === undefined) {
-    return testWithFault(planted.test, fault);
+    return testWithFault(planted.test, fault, planted.testName);
   }
   const args = [
     "--import",
