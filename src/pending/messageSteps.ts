@@ -1,4 +1,4 @@
-import type { StateReader, StateValues } from "../core/stateReader.ts";
+import { NO_VALUES, type StateReader, type StateValues } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { formatWord, type Hash, parseData } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine, ExecutionContext } from "../evm/engine.ts";
@@ -107,13 +107,11 @@ const NOTHING = new Uint8Array(0);
 export const overwritten = ({ number, timestamp }: PendingEnvironment): StateValues => {
   const time = timestamp % RING_SLOTS;
   return {
-    accounts: [],
-    codes: [],
+    ...NO_VALUES,
     slots: [
       [BEACON_ROOTS, formatWord(time), NOTHING],
       [BEACON_ROOTS, formatWord(time + RING_SLOTS), NOTHING],
       [BLOCK_HASHES, formatWord((number - 1n) % RING_SLOTS), NOTHING],
     ],
-    blockHashes: [],
   };
 };
