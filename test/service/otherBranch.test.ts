@@ -66,6 +66,19 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
   };
 };
 
+/** Creates a node of the served chain, and one of a branch that forks below its finalized block. */
+const createBranches = async () => {
+  const chain = createFakeChain({ height: 41 });
+  const dead = createFakeChain({ height: 40 });
+  dead.reorg(20, 20);
+  const handlers = { eth_getBlockTransactionCountByHash: () => "0x0" };
+  const [served, other] = await Promise.all([
+    createFakeNode({ chain, handlers }),
+    createFakeNode({ chain: dead, handlers }),
+  ]);
+  return { chain, dead, served, other };
+};
+
 describe("a node on another branch", { concurrency: true }, () => {
   for (const refusesBlockHash of [false, true]) {
     const kind = refusesBlockHash ? "without EIP-1898" : "with EIP-1898";
@@ -162,14 +175,7 @@ describe("a node on another branch", { concurrency: true }, () => {
   });
 
   test("a node whose branch forks below the finalized block is ignored for final blocks too", async (t) => {
-    const chain = createFakeChain({ height: 41 });
-    const dead = createFakeChain({ height: 40 });
-    dead.reorg(20, 20);
-    const handlers = { eth_getBlockTransactionCountByHash: () => "0x0" };
-    const [served, other] = await Promise.all([
-      createFakeNode({ chain, handlers }),
-      createFakeNode({ chain: dead, handlers }),
-    ]);
+    const { chain, dead, served, other } = await createBranches();
     const service = await serve(t, [served, other]);
     const ask = async (block: number) =>
       (await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", `0x${block.toString(16)}`])).body;
@@ -180,14 +186,7 @@ describe("a node on another branch", { concurrency: true }, () => {
   });
 
   test("a node on another branch gets no reads of blocks that both branches have, and no check, although it is faster", async (t) => {
-    const chain = createFakeChain({ height: 41 });
-    const dead = createFakeChain({ height: 40 });
-    dead.reorg(20, 20);
-    const handlers = { eth_getBlockTransactionCountByHash: () => "0x0" };
-    const [served, other] = await Promise.all([
-      createFakeNode({ chain, handlers }),
-      createFakeNode({ chain: dead, handlers }),
-    ]);
+    const { chain, served, other } = await createBranches();
     served.faults.delayMs = SLOWER_MS;
     const service = await serve(t, [served, other]);
     // Whether it has the finalized block would be checked before each read.

@@ -71,22 +71,28 @@ test("by the hash of a shown pending block, state reads, calls and receipts are 
 
 const METHODS = ["eth_getTransactionReceipt", "eth_getTransactionByHash"];
 
+/** Sends a transaction, and waits until forebay shows it as pending. Returns its hash. */
+const sendUntilShown = async (url: string) => {
+  // It has joined inside a block, and shows the next one.
+  await devnet.step();
+  await devnet.sealNow();
+  await devnet.step();
+  const hash = await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 1n }));
+  await devnet.step();
+  await until(async () => {
+    const { body } = await rpc(url, "eth_getBlockByNumber", ["pending", false]);
+    return (body.result as FeedBlock).transactions.includes(hash);
+  }, "the transaction is shown");
+  return hash;
+};
+
 for (const method of METHODS) {
   test(`${method}: a transaction that was pending is not null once its block is sealed, although a machine lags`, async (t) => {
     const node = await startLyingNode(t, devnet.url);
     const behind = await createFeedService(devnet, node.url);
     t.after(() => behind.close());
     const read = async () => (await rpc(behind.url, method, [hash])).body.result as { blockHash?: string } | null;
-    // It has joined inside a block, and shows the next one.
-    await devnet.step();
-    await devnet.sealNow();
-    await devnet.step();
-    const hash = await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 1n }));
-    await devnet.step();
-    await until(async () => {
-      const { body } = await rpc(behind.url, "eth_getBlockByNumber", ["pending", false]);
-      return (body.result as FeedBlock).transactions.includes(hash);
-    }, "the transaction is shown");
+    const hash = await sendUntilShown(behind.url);
     let count = 0;
     node.lies = [{ name: "null", methods: [method], result: (result) => (count++ === 0 ? null : result) }];
     const { hash: sealed } = await devnet.sealNow();
@@ -102,16 +108,7 @@ test("null for a pending transaction that was dropped is asked of the node once 
   const node = await startLyingNode(t, devnet.url);
   const dropping = await createFeedService(devnet, node.url);
   t.after(() => dropping.close());
-  // It has joined inside a block, and shows the next one.
-  await devnet.step();
-  await devnet.sealNow();
-  await devnet.step();
-  const hash = await result("eth_sendRawTransaction", await sign(alice, { to: TO, value: 1n }));
-  await devnet.step();
-  await until(async () => {
-    const { body } = await rpc(dropping.url, "eth_getBlockByNumber", ["pending", false]);
-    return (body.result as FeedBlock).transactions.includes(hash);
-  }, "the transaction is shown");
+  const hash = await sendUntilShown(dropping.url);
   let count = 0;
   const onResult = (result: unknown): unknown => {
     // forebay reads other transactions itself.
