@@ -173,17 +173,22 @@ export class TruthChain {
     this.#newest.splice(0, this.#newest.length - MAX_NEWEST);
   }
 
+  /** A new branch's blocks become heads, the oldest first: nodes on two branches agree on the newest block that both have. */
   #publish(block: TruthBlock): void {
     const atMs = performance.now();
+    const added: TruthBlock[] = [];
     for (let each: TruthBlock | undefined = block; each && !this.#blocks.has(each.hash); each = each.parent) {
+      added.unshift(each);
+    }
+    for (const each of added) {
       this.#blocks.set(each.hash, each);
       this.#publishedMs.set(each.hash, atMs);
       this.#addNewest(each);
+      this.#heads.push({ atMs, block: each });
     }
     if (block.header.parentHash !== ZERO_HASH) {
       this.#index(block);
     }
-    this.#heads.push({ atMs, block });
     this.events.emit("head", block);
   }
 }
