@@ -34,7 +34,7 @@ RUN install -d -o node .compile-cache && install -d -o node -m 0700 /var/lib/for
 USER 1000
 RUN node lib/cli/bin.js --version \
  && node --input-type=module -e 'for (const name of ["http-proxy", "ioredis", "rate-limiter-flexible", "ws", "yaml"]) { await import(name); }' \
- && node --input-type=module -e 'for (const task of ["simulation/simulationTask", "pending/messageExecutor", "verification/verificationTask", "storage/storageTask"]) { await import(`/app/lib/${task}.js`); }'
+ && node --input-type=module -e 'for (const task of ["app/evmRuns", "verification/verificationTask", "storage/storageTask"]) { await import(`/app/lib/${task}.js`); }'
 EXPOSE 8545 9545
 # It finds the ops port in the arguments and the configuration of process 1.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "/app/lib/cli/bin.js", "health"]

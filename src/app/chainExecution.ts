@@ -18,7 +18,6 @@ import type { CallOutcome, CallRun } from "../state/calls/callRun.ts";
 import type { PrefetchHint } from "../state/fetch/prefetch.ts";
 import type { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ChainParts } from "./createReadPipeline.ts";
-import { workerEntry } from "./workerEntry.ts";
 
 const FETCH_TIMEOUT_MS = 5_000;
 /** Parts of state reads at once. Each is up to 100 calls to a node. Clients take turns. */
@@ -51,7 +50,6 @@ const createSimulationWorkers = (
   const size = simulate.workers ?? defaultWorkers(availableParallelism());
   metrics.workersMax.set({ chain }, size);
   return new EvmWorkers({
-    entry: workerEntry("simulation"),
     threads: evmThreads,
     chain,
     engine: simulate.engine,
@@ -99,12 +97,12 @@ const createFeedExecutor = (
   const { log, metrics } = shared.telemetry;
   return new ExecutorClient({
     workers: new EvmWorkers({
-      entry: workerEntry("pending"),
+      threads: shared.evmThreads,
       chain,
       engine: simulate.engine,
       module: moduleOf(rules.forks),
       size: 1,
-      onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
+      isReserved: true,
     }),
     forks: () => rules.forks,
     // The feed has the newest blocks.

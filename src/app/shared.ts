@@ -111,7 +111,7 @@ export const createShared = (
     }),
     deliveries: new Deliveries(log),
     evmThreads: new EvmThreads({
-      entry: workerEntry("simulation"),
+      entry: workerEntry("evm"),
       onFailure: (error) => log.error({ err: error }, "a worker failed"),
       onThreads: (threads) => metrics.workers.set(threads),
     }),

@@ -4,8 +4,7 @@ import { startTask, type ThreadData } from "../threads/threadTask.ts";
 
 /** The entry of every worker thread. It loads only the modules of the task that the thread was started for. */
 const TASKS = {
-  simulation: async () => (await import("../simulation/simulationTask.ts")).simulationTask,
-  pending: async () => (await import("../pending/messageExecutor.ts")).messageTask,
+  evm: async () => (await import("./evmRuns.ts")).evmRunsTask,
   writeSets: async () => (await import("../state/sources/writeSetTask.ts")).writeSetTask,
   storage: async () => (await import("../storage/storageTask.ts")).storageTask,
   proven: async () => (await import("../methods/provenTask.ts")).provenTask,

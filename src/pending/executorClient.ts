@@ -8,8 +8,8 @@ import type { EvmWorkers } from "../runs/evmWorkers.ts";
 import type { ExecutableMessage, Execution, Executor, MessageBase, MessageInput } from "./executableMessage.ts";
 
 export interface ExecutorOptions {
-  /** One thread with messageTask. */
-  readonly workers: Pick<EvmWorkers, "run" | "start" | "close">;
+  /** A lane of one thread, which has messageRuns. */
+  readonly workers: Pick<EvmWorkers, "run" | "close">;
   /** Returns the rules as far as they are known now. */
   readonly forks: () => ChainForks;
   /** Addresses, or prefixes of addresses, whose code is native on this chain. */
@@ -49,7 +49,6 @@ export class ExecutorClient implements Executor {
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    options.workers.start();
   }
 
   async execute(message: ExecutableMessage): Promise<Execution> {

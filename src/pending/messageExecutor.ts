@@ -7,8 +7,6 @@ import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
 import { NotExecutableError, TooManyReadsError, TransactionError } from "../evm/executionErrors.ts";
 import { complete, type FetchingContext } from "../evm/reads/complete.ts";
-import { evmTask } from "../runs/evmTask.ts";
-import type { ThreadTask } from "../threads/threadTask.ts";
 import {
   type ExecutableMessage,
   type Executed,
@@ -195,10 +193,10 @@ const bloomOf = (block: readonly Executed[]): Uint8Array => {
   return bloom;
 };
 
-/** The task of a thread that executes the messages of one chain. */
-export const messageTask: ThreadTask = (port, data) => {
+/** Returns the run of a message, for a thread that has all messages of one chain. */
+export const messageRuns = () => {
   const executor = new MessageExecutor();
-  return evmTask({ message: (input, context) => executor.run(input, context) })(port, data);
+  return { message: (input: MessageInput, context: MessageContext) => executor.run(input, context) };
 };
 
 const outcomeOf = ({ receipt, refund }: Executed): TransactionOutcome => ({ receipt, refund });

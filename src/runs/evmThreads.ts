@@ -4,18 +4,26 @@ import type { EvmTaskData } from "./runMessages.ts";
 
 const MAX_HEAP_MIB = 512;
 
-export type EvmThreadsOptions = Pick<WorkerPoolOptions, "entry" | "onThreads" | "onFailure">;
+export interface EvmThreadsOptions extends Pick<WorkerPoolOptions, "entry" | "onFailure"> {
+  /** Called with the number of threads when it changes. */
+  readonly onThreads?: ((threads: number) => void) | undefined;
+}
 
 export interface EvmLaneOptions extends EvmTaskData {
   /** The most runs of this lane at once. The pool has at least as many threads. */
   readonly size: number;
   readonly maxWaiting: number;
+  /** The threads of this lane start at once, and take only its runs. Default: no. */
+  readonly isReserved?: boolean | undefined;
 }
 
-/** The threads that execute EVM code for all chains. Each chain has a lane, and lanes take turns. */
+/** The threads that execute EVM code for all chains. Each chain has a lane, and lanes take turns. A lane can reserve threads for itself. */
 export class EvmThreads {
   readonly #options: EvmThreadsOptions;
-  #pool: WorkerPool | undefined;
+  /** Of the lanes that reserve none. */
+  #common: WorkerPool | undefined;
+  readonly #reserved = new Map<PoolLane, WorkerPool>();
+  #threads = 0;
   #isClosed = false;
 
   constructor(options: EvmThreadsOptions) {
@@ -23,33 +31,47 @@ export class EvmThreads {
   }
 
   /** Creates the lane of one chain. The engine and the module of the first lane are loaded when a thread starts. */
-  lane({ size, maxWaiting, engine, module }: EvmLaneOptions): PoolLane {
-    this.#pool ??= this.#createPool({ ...this.#options, data: { engine, module }, size, maxWaiting });
-    this.#pool.grow(size);
-    return this.#pool.lane({ maxWaiting, maxRunning: size });
+  lane({ isReserved = false, ...options }: EvmLaneOptions): PoolLane {
+    const { size, maxWaiting } = options;
+    if (isReserved) {
+      const pool = this.#createPool(options);
+      const lane = pool.lane({ maxWaiting });
+      this.#reserved.set(lane, pool);
+      pool.start();
+      return lane;
+    }
+    this.#common ??= this.#createPool(options);
+    this.#common.grow(size);
+    return this.#common.lane({ maxWaiting, maxRunning: size });
   }
 
-  closeLane(lane: PoolLane): void {
-    this.#pool?.closeLane(lane);
-  }
-
-  /** Number of threads that would run at once. */
-  get idle(): number {
-    return this.#pool?.idle ?? 0;
-  }
-
-  /** Starts all threads that are missing. */
-  start(): void {
-    this.#pool?.start();
+  /** Rejects the waiting runs of a lane. The threads that it has reserved end. */
+  async closeLane(lane: PoolLane): Promise<void> {
+    const reserved = this.#reserved.get(lane);
+    this.#reserved.delete(lane);
+    if (reserved === undefined) {
+      this.#common?.closeLane(lane);
+    }
+    await reserved?.close();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#pool?.close();
+    await Promise.all([this.#common, ...this.#reserved.values()].map((pool) => pool?.close()));
   }
 
-  #createPool(options: Omit<WorkerPoolOptions, "limits">): WorkerPool {
-    const pool = new WorkerPool({ ...options, limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB } });
+  #createPool({ engine, module, size, maxWaiting }: EvmLaneOptions): WorkerPool {
+    const { entry, onFailure, onThreads } = this.#options;
+    let own = 0;
+    const pool = new WorkerPool({
+      ...{ entry, onFailure, data: { engine, module }, size, maxWaiting },
+      limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+      onThreads: (threads) => {
+        this.#threads += threads - own;
+        own = threads;
+        onThreads?.(this.#threads);
+      },
+    });
     if (this.#isClosed) {
       void pool.close();
     }

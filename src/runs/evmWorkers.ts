@@ -3,7 +3,7 @@ import type { EngineKind, ModuleKind } from "../evm/engine.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type PoolLane, WorkerPoolError } from "../threads/poolLane.ts";
-import { EvmThreads, type EvmThreadsOptions } from "./evmThreads.ts";
+import type { EvmLaneOptions, EvmThreads } from "./evmThreads.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData, RunOutcome, StateRequest } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
@@ -18,17 +18,15 @@ const MAX_DEFAULT_WORKERS = 4;
 /** The default of `simulate.workers`. */
 export const defaultWorkers = (cores: number): number => Math.min(MAX_DEFAULT_WORKERS, Math.max(1, cores - 1));
 
-export interface EvmWorkersOptions extends EvmThreadsOptions {
-  /** The most runs at once. */
-  readonly size: number;
+export interface EvmWorkersOptions extends Pick<EvmLaneOptions, "size" | "isReserved"> {
   /** The chain's name. Threads cache values of the state by chain. */
   readonly chain?: string;
   readonly engine?: EngineKind;
   /** The module that the chain needs. */
   readonly module?: ModuleKind;
   readonly maxWaiting?: number;
-  /** The threads of all chains. Default: own threads. */
-  readonly threads?: EvmThreads | undefined;
+  /** The threads of all chains. */
+  readonly threads: EvmThreads;
   /** Called when a run reached its time limit. */
   readonly onDeadline?: (() => void) | undefined;
 }
@@ -48,17 +46,23 @@ export class EvmWorkers {
   readonly #chain: string;
   readonly #data: EvmTaskData;
   readonly #threads: EvmThreads;
-  readonly #ownsThreads: boolean;
   readonly #lane: PoolLane;
   readonly #onDeadline: (() => void) | undefined;
 
   constructor(options: EvmWorkersOptions) {
-    const { chain = "", engine = "fast", module = "ethereum", maxWaiting = MAX_WAITING, size, threads } = options;
+    const {
+      chain = "",
+      engine = "fast",
+      module = "ethereum",
+      maxWaiting = MAX_WAITING,
+      size,
+      isReserved,
+      threads,
+    } = options;
     this.#chain = chain;
     this.#data = { engine, module };
-    this.#ownsThreads = threads === undefined;
-    this.#threads = threads ?? new EvmThreads(options);
-    this.#lane = this.#threads.lane({ ...this.#data, size, maxWaiting });
+    this.#threads = threads;
+    this.#lane = this.#threads.lane({ ...this.#data, size, maxWaiting, isReserved });
     this.#onDeadline = options.onDeadline;
   }
 
@@ -112,21 +116,8 @@ export class EvmWorkers {
     return this.#lane.running;
   }
 
-  /** Number of threads that would run at once. */
-  get idle(): number {
-    return this.#threads.idle;
-  }
-
-  /** Starts all threads that are missing. */
-  start(): void {
-    this.#threads.start();
-  }
-
   async close(): Promise<void> {
-    this.#threads.closeLane(this.#lane);
-    if (this.#ownsThreads) {
-      await this.#threads.close();
-    }
+    await this.#threads.closeLane(this.#lane);
   }
 }
 

@@ -16,7 +16,7 @@ import type { CallInput } from "./callExecution.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
 import type { BaseBlock, Profile } from "./simulatedHeader.ts";
-import type { AccessListResult, RepeatedCallResult } from "./simulationTask.ts";
+import type { AccessListResult, RepeatedCallResult } from "./simulationRuns.ts";
 
 export interface SimulatorOptions {
   readonly workers: Pick<EvmWorkers, "run">;

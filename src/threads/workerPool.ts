@@ -70,11 +70,6 @@ export class WorkerPool {
     }
   }
 
-  /** Number of threads that would run a job at once. */
-  get idle(): number {
-    return this.#slots.filter(({ isIdle }) => isIdle).length;
-  }
-
   /** Starts all threads that are missing. */
   start(): void {
     if (this.#isClosed) {

@@ -102,6 +102,8 @@ export class WorkerSlot {
     this.#isClosed = true;
     this.#ending?.abort(error);
     await this.#thread?.end();
+    this.#thread = undefined;
+    this.#options.onThread();
   }
 
   async #run(job: QueuedJob, thread: JobThread): Promise<void> {

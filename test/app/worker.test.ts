@@ -31,8 +31,7 @@ const loadedModules = async (task: TaskName): Promise<readonly string[]> => {
 };
 
 for (const [task, module] of [
-  ["simulation", "/src/simulation/runSimulation.ts"],
-  ["pending", "/src/pending/messageExecutor.ts"],
+  ["evm", "/src/simulation/runSimulation.ts"],
   ["verification", "/src/verification/checkBody.ts"],
 ] as const) {
   test(`the worker entry loads the task ${task} without network clients and metrics`, async () => {
@@ -54,14 +53,14 @@ test("a thread that verifies responses does not load the EVM", async () => {
 });
 
 test("the entry's file has the extension of the tree that it is in", () => {
-  const { url, task } = workerEntry("simulation");
-  assert.equal(task, "simulation");
+  const { url, task } = workerEntry("evm");
+  assert.equal(task, "evm");
   assert.equal(extname(url.pathname), ".ts");
   assert.ok(existsSync(url));
 });
 
 test("a task that the entry does not list fails", async () => {
-  const worker = start(workerEntry("simulation").url, "constructor");
+  const worker = start(workerEntry("evm").url, "constructor");
   const [error] = await once(worker, "error");
   assert.match(error.message, /no task is named constructor/);
 });

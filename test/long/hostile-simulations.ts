@@ -1,16 +1,15 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, formatData, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 import { createSimulator, type Simulator } from "../../src/simulation/simulator.ts";
 import { CALLEE, type LoopProgram, loopPrograms, SLOW_LOOP } from "../fuzz/evm/loopPrograms.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { createWorkers } from "../support/servers/evmWorkers.ts";
 import type { LongOptions } from "./support/longOptions.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -34,7 +33,7 @@ const TARGET: Address = `0x${"11".repeat(20)}`;
 const callee: Address = `0x${CALLEE.toString(16).padStart(40, "0")}`;
 const block = { ...PARENT, hash: ZERO_HASH, gasLimit: 100_000_000n };
 
-const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
+const workers = createWorkers();
 const simulatorOf = (timeoutMs: number): Simulator =>
   createSimulator({
     ...SIMULATOR_OPTIONS,

@@ -108,7 +108,7 @@ test("the tarball installs into an empty folder, starts there, and ends on SIGTE
 
 test("the worker entry of the package loads each task", async () => {
   const url = new URL(`file://${join(folder, "home/node_modules/forebay/lib/app/worker.js")}`);
-  for (const task of ["simulation", "pending", "verification"] satisfies TaskName[]) {
+  for (const task of ["evm", "verification"] satisfies TaskName[]) {
     const worker = new Worker(url, { workerData: { task, data: { nativeContracts: [] } } });
     // The first message is of the channel.
     for await (const [message] of on(worker, "message")) {

@@ -7,9 +7,9 @@ import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import type { Devnet } from "../devnet/devnet.ts";
-import { createMessageWorkers } from "../support/builders/messageRunner.ts";
 import { until } from "../support/clients/until.ts";
 import { type Ask, createAsk, nodeState } from "../support/fakes/nodeState.ts";
+import { createWorkers } from "../support/servers/evmWorkers.ts";
 
 const ringBlock = (header: HeaderFields): RingBlock => {
   const { number, hash, parentHash, timestamp, logsBloom } = header;
@@ -108,7 +108,7 @@ export const createDevnetPending = async (
   let feed: Feed | undefined;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = new ExecutorClient({
-    workers: createMessageWorkers((error) => failures.push(error)),
+    workers: createWorkers({ onFailure: (error) => failures.push(error) }),
     forks: () => options.forks,
     nativeContracts: [],
     stateAt: (base) => {

@@ -8,7 +8,7 @@ import type { ExecutableMessage } from "../../src/pending/executableMessage.ts";
 import { ExecutorClient, type ExecutorOptions } from "../../src/pending/executorClient.ts";
 import type { RunRequest } from "../../src/runs/evmWorkers.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { createMessageWorkers } from "../support/builders/messageRunner.ts";
+import { createWorkers } from "../support/servers/evmWorkers.ts";
 
 const ACCOUNT: Address = `0x${"ab".repeat(20)}`;
 const BASE = { number: 0n, hash: ZERO_HASH };
@@ -40,8 +40,10 @@ const UNKNOWN: ChainForks = { chainId: 901n, activations: [], blobs: {}, unknown
 const PRAGUE: ChainForks = { chainId: 901n, activations: [{ fork: "prague", timestamp: 0n }], blobs: {} };
 
 const createClient = (t: TestContext, options: Partial<ExecutorOptions>): ExecutorClient => {
-  const workers = createMessageWorkers((error) => {
-    throw error;
+  const workers = createWorkers({
+    onFailure: (error) => {
+      throw error;
+    },
   });
   const stateAt = () => ({ id: "none", read: () => Promise.reject(new Error("no state is read")) });
   const client = new ExecutorClient({ workers, forks: () => UNKNOWN, nativeContracts: [], stateAt, ...options });
@@ -169,7 +171,7 @@ test("a message without a result is reported with its cause, and one whose base 
       setTimeout(() => reject(new Error("execution aborted (timeout = 10s)")), 1);
     });
   const executor = createClient(t, {
-    workers: { run, start: () => {}, close: () => Promise.resolve() },
+    workers: { run, close: () => Promise.resolve() },
     onFailed: ({ number, index }, cause) => failures.push(`${number}-${index}: ${cause}`),
   });
   await assert.rejects(executor.execute(createJob(1)));

@@ -25,7 +25,7 @@ test("63 chains share four threads", async (t) => {
   t.after(() => shared.close());
   const chains = Array.from(
     { length: 63 },
-    (_, at) => new EvmWorkers({ entry: ENTRY, threads: shared, chain: `chain ${at}`, size: 4 }),
+    (_, at) => new EvmWorkers({ threads: shared, chain: `chain ${at}`, size: 4 }),
   );
   const outputs = await Promise.all(
     chains.map((workers, at) =>
@@ -48,6 +48,32 @@ test("63 chains share four threads", async (t) => {
   assert.equal(chains[1]?.busy, 0);
 });
 
+test("the reserved thread of one chain takes only its runs, and ends with it", async (t) => {
+  let count = 0;
+  const threads = new EvmThreads({
+    entry: ENTRY,
+    onThreads: (now) => {
+      count = now;
+    },
+  });
+  t.after(() => threads.close());
+  const reserved = new EvmWorkers({ threads, size: 1, isReserved: true });
+  const others = new EvmWorkers({ threads, size: 1 });
+  const leaving = new AbortController();
+  const run = (workers: EvmWorkers, name: string) =>
+    workers.run({
+      ...{ name, input: name, nativeContracts: [], timeoutMs: 30_000, signal: leaving.signal },
+      source: { id: "none", read: () => Promise.reject(new Error("no run reads state")) },
+    });
+  const hanging = [run(others, "hang"), run(others, "hang")];
+  assert.equal((await run(reserved, "echo")).output, "echo");
+  assert.equal(count, 2);
+  await reserved.close();
+  assert.equal(count, 1);
+  leaving.abort(new Error("aborted"));
+  await Promise.all(hanging.map((each) => assert.rejects(each, /aborted/)));
+});
+
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const CONTRACT: Address = `0x${"bb".repeat(20)}`;
 
@@ -57,11 +83,10 @@ const accountOf = (code: string): PlainAccount => {
 };
 
 test("chains with other engines share a thread, and no chain reads values of another", async (t) => {
-  const entry = workerEntry("simulation");
-  const threads = new EvmThreads({ entry });
+  const threads = new EvmThreads({ entry: workerEntry("evm") });
   t.after(() => threads.close());
   const call = async (chain: string, byte: string, engine: EngineKind) => {
-    const workers = new EvmWorkers({ entry, threads, chain, engine, size: 1 });
+    const workers = new EvmWorkers({ threads, chain, engine, size: 1 });
     // Both states have the same identifier. The code returns the byte.
     const source = plainSource("state", new Map([[CONTRACT, accountOf(`60${byte}60005260206000f3`)]]));
     const input: CallInput = {

@@ -1,28 +1,29 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { StateSource } from "../../src/core/stateReader.ts";
+import { EvmThreads } from "../../src/runs/evmThreads.ts";
 import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 
 const ENTRY = { url: new URL("./echo.worker.ts", import.meta.url), task: "echo" };
 const source: StateSource = { id: "none", read: () => Promise.reject(new Error("no run reads state")) };
 
-const createPool = () => {
+const createPool = (t: TestContext) => {
   let threads = 0;
-  const pool = new EvmWorkers({
+  const shared = new EvmThreads({
     entry: ENTRY,
-    size: 3,
     onThreads: (count) => {
       threads = count;
     },
   });
+  t.after(() => shared.close());
+  const pool = new EvmWorkers({ threads: shared, size: 3 });
   const run = (name: string, input: unknown, signal = new AbortController().signal) =>
     pool.run({ name, input, source, nativeContracts: [], timeoutMs: 30_000, signal });
-  return { pool, run, threads: () => threads };
+  return { run, threads: () => threads };
 };
 
 test("no thread starts before the first run, and sequential runs use one thread", async (t) => {
-  const { pool, run, threads } = createPool();
-  t.after(() => pool.close());
+  const { run, threads } = createPool(t);
   assert.equal(threads(), 0);
   for (let at = 0; at < 5; at++) {
     assert.equal((await run("echo", at)).output, at);
@@ -31,8 +32,7 @@ test("no thread starts before the first run, and sequential runs use one thread"
 });
 
 test("a run starts another thread if all are busy, up to the size of the pool", async (t) => {
-  const { pool, run, threads } = createPool();
-  t.after(() => pool.close());
+  const { run, threads } = createPool(t);
   const leaving = new AbortController();
   const hanging = [run("hang", 0, leaving.signal), run("hang", 1, leaving.signal)];
   assert.equal(threads(), 2);

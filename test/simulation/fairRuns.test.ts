@@ -1,17 +1,15 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { StateSource } from "../../src/core/stateReader.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 import { createSimulator, type ExecutionScope } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
-import { readyWorkers } from "../support/servers/readyWorkers.ts";
+import { readyWorkers } from "../support/servers/evmWorkers.ts";
 
 const CODE: Address = `0x${"dd".repeat(20)}`;
 /** Jumps to itself. */
@@ -29,13 +27,9 @@ const paramsOf = (code: string): Uint8Array => {
 };
 
 /** One thread, and the number of threads that were started. */
-const start = (t: TestContext, timeoutMs: number) => {
+const start = async (t: TestContext, timeoutMs: number) => {
   const changes: number[] = [];
-  const workers = new EvmWorkers({
-    entry: workerEntry("simulation"),
-    size: 1,
-    onThreads: (threads) => changes.push(threads),
-  });
+  const workers = await readyWorkers({ onThreads: (threads) => changes.push(threads) });
   t.after(() => workers.close());
   const simulator = createSimulator({
     ...SIMULATOR_OPTIONS,
@@ -53,12 +47,11 @@ const start = (t: TestContext, timeoutMs: number) => {
     const { body } = await simulator.simulate(paramsOf(code), base, scope);
     return new TextDecoder().decode(body as Uint8Array);
   };
-  return { run, workers, threadsStarted: () => changes.length };
+  return { run, threadsStarted: () => changes.length };
 };
 
 test("70 endless loops of one client take the place of no other client, whose run is next", async (t) => {
-  const { run, workers } = start(t, 1_000);
-  await readyWorkers(workers, 1);
+  const { run } = await start(t, 1_000);
   const connection = {};
   const settled: string[] = [];
   const loops = Array.from({ length: 70 }, () =>
@@ -82,7 +75,7 @@ test("70 endless loops of one client take the place of no other client, whose ru
 });
 
 test("clients that disconnect cost no thread, whatever their run is doing", async (t) => {
-  const { run, threadsStarted } = start(t, 30_000);
+  const { run, threadsStarted } = await start(t, 30_000);
   await run("0x00", createContext());
   for (const code of [LOOP, SLOW_PRECOMPILE, LOOP, SLOW_PRECOMPILE, LOOP]) {
     const leaving = new AbortController();
@@ -96,7 +89,7 @@ test("clients that disconnect cost no thread, whatever their run is doing", asyn
 });
 
 test("a run that waits for state when its client disconnects costs no thread", async (t) => {
-  const { run, threadsStarted } = start(t, 30_000);
+  const { run, threadsStarted } = await start(t, 30_000);
   await run("0x00", createContext());
   const leaving = new AbortController();
   const asked = Promise.withResolvers<void>();

@@ -1,20 +1,18 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/chainForks.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
-import { EvmWorkers, type RunRequest } from "../../src/runs/evmWorkers.ts";
+import type { RunRequest } from "../../src/runs/evmWorkers.ts";
 import { formatReads } from "../support/builders/formatReads.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
-import { readyWorkers } from "../support/servers/readyWorkers.ts";
+import { readyWorkers } from "../support/servers/evmWorkers.ts";
 
-const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
+const workers = await readyWorkers();
 after(() => workers.close());
-await readyWorkers(workers, 1);
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const READER: Address = `0x${"cc".repeat(20)}`;

@@ -8,7 +8,7 @@ import type { EngineKind } from "../../src/evm/engine.ts";
 import { BEACON_ROOTS, BLOCK_HASHES } from "../../src/evm/systemCalls.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { runSimulation } from "../../src/simulation/runSimulation.ts";
-import { runEstimate } from "../../src/simulation/simulationTask.ts";
+import { runEstimate } from "../../src/simulation/simulationRuns.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";

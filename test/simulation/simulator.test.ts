@@ -1,25 +1,22 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { workerEntry } from "../../src/app/workerEntry.ts";
 import { MustForwardError } from "../../src/core/mustForwardError.ts";
 import { createOpForks, fixedForks } from "../../src/ethereum/chainForks.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
 import { createSimulator, type ExecutionBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { createContext } from "../support/builders/request.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
-import { readyWorkers } from "../support/servers/readyWorkers.ts";
+import { readyWorkers } from "../support/servers/evmWorkers.ts";
 
 const NATIVE: Address = `0x${"b2".repeat(20)}`;
-const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, maxWaiting: 2 });
+const workers = await readyWorkers({ maxWaiting: 2 });
 after(() => workers.close());
-await readyWorkers(workers, 1);
 
 const OPTIONS: SimulatorOptions = {
   workers,
@@ -238,9 +235,8 @@ test("an estimate has geth's errors", async () => {
 });
 
 test("simulate.engine: reference executes with the library, and leaves chains of the OP stack to a node", async (t) => {
-  const byLibrary = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, engine: "reference" });
+  const byLibrary = await readyWorkers({ engine: "reference" });
   t.after(() => byLibrary.close());
-  await readyWorkers(byLibrary, 1);
   const options = { ...OPTIONS, workers: byLibrary };
   const call = () => payload({ from: SENDER, to: READER });
   const [block] = await read(createSimulator(options).simulate(call(), base(), never));

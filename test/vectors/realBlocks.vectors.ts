@@ -9,8 +9,9 @@ import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { ExecutableMessage, Execution } from "../../src/pending/executableMessage.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
-import { createMessageRunner, createMessageWorkers } from "../support/builders/messageRunner.ts";
+import { createMessageRunner } from "../support/builders/messageRunner.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
+import { createWorkers } from "../support/servers/evmWorkers.ts";
 import { jobsOf, messagesOf, type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 import { createWitnessNode, type WitnessNodeOptions } from "./witnessNode.ts";
 
@@ -63,7 +64,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   const failures: string[] = [];
   const executor = new ExecutorClient({
-    workers: createMessageWorkers((error) => failures.push(error.message)),
+    workers: createWorkers({ onFailure: (error) => failures.push(error.message) }),
     forks: () => forks,
     nativeContracts: [],
     // The bounds are those of round trips, on any machine: time decides nothing.

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { StateSource } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/chainForks.ts";
 import { type Address, formatWord, ZERO_ADDRESS } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 import type { RunCall } from "../../../src/state/calls/callRun.ts";
 import { CallRunner, type KnownRun } from "../../../src/state/calls/callRunner.ts";
@@ -14,11 +12,10 @@ import { ValueStore } from "../../../src/state/store/valueStore.ts";
 import { knownStateOf } from "../../support/builders/nodeState.ts";
 import { PARENT } from "../../support/builders/parentBlock.ts";
 import { SIMULATOR_OPTIONS } from "../../support/fakes/simulationRig.ts";
-import { readyWorkers } from "../../support/servers/readyWorkers.ts";
+import { readyWorkers } from "../../support/servers/evmWorkers.ts";
 
-const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
+const workers = await readyWorkers();
 after(() => workers.close());
-await readyWorkers(workers, 1);
 const simulator = createSimulator({
   ...SIMULATOR_OPTIONS,
   forks: () => fixedForks(1n, "prague"),

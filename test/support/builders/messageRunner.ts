@@ -1,4 +1,3 @@
-import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { PlainCall, StateKeys, StateValues } from "../../../src/core/stateReader.ts";
 import type { Hash } from "../../../src/ethereum/hex.ts";
@@ -7,7 +6,6 @@ import type { Engines } from "../../../src/evm/createEngines.ts";
 import { CachedState } from "../../../src/evm/reads/cachedState.ts";
 import type { ExecutableMessage, Execution, MessageBase } from "../../../src/pending/executableMessage.ts";
 import { MessageExecutor } from "../../../src/pending/messageExecutor.ts";
-import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 
 export interface MessageRunnerOptions {
   readonly fetch: (base: BlockId, keys: StateKeys, calls?: readonly PlainCall[]) => Promise<StateValues>;
@@ -40,7 +38,3 @@ export const createMessageRunner = (
     },
   };
 };
-
-/** Creates the thread of a chain's messages. */
-export const createMessageWorkers = (onFailure: (error: Error) => void): EvmWorkers =>
-  new EvmWorkers({ entry: workerEntry("pending"), size: 1, onFailure });

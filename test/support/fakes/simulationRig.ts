@@ -1,13 +1,12 @@
-import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import type { StateFetch } from "../../../src/core/stateFetch.ts";
 import { fixedForks } from "../../../src/ethereum/chainForks.ts";
-import { EvmWorkers } from "../../../src/runs/evmWorkers.ts";
 import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/payload.ts";
 import type { BaseBlock } from "../../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 import { createNodeState } from "../builders/nodeState.ts";
 import { createContext } from "../builders/request.ts";
+import { createWorkers } from "../servers/evmWorkers.ts";
 
 export interface SimulationRig {
   /** Returns the JSON value of the result. */
@@ -33,7 +32,7 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** Creates a simulator on a block of a development chain, with one worker and no cached state. */
 export const createSimulationRig = (block: BaseBlock, fetch: StateFetch): SimulationRig => {
   const nodeState = createNodeState({ fetch, maxBytes: MAX_BYTES });
-  const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
+  const workers = createWorkers();
   const simulator = createSimulator({
     ...SIMULATOR_OPTIONS,
     workers,

@@ -2,7 +2,6 @@ import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.
 import type { AccessListEntry } from "../ethereum/transaction.ts";
 import type { TransactionResult } from "../evm/engine.ts";
 import type { SteppedRun, Steps, WorkerContext } from "../evm/reads/complete.ts";
-import { evmTask } from "../runs/evmTask.ts";
 import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
 import { estimateGas } from "./estimateGas.ts";
 import { runSimulation } from "./runSimulation.ts";
@@ -96,11 +95,11 @@ const mergeAccessLists = (
 const countEntries = (list: readonly AccessListEntry[]): number =>
   list.reduce((sum, { storageKeys }) => sum + 1 + storageKeys.length, 0);
 
-/** The task of a thread that simulates. */
-export const simulationTask = evmTask({
+/** The runs of the simulator, by name. */
+export const simulationRuns = {
   simulate: runSimulation,
   call: runCall,
   repeatedCall: runRepeatedCall,
   estimateGas: runEstimate,
   createAccessList: runAccessList,
-});
+};
