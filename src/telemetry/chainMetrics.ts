@@ -59,7 +59,10 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
   rulesUnknown: metrics.gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", {
     chain: CHAIN,
   }),
-  workers: metrics.level("workers", "Threads alive that execute; those of clients start on first use, that of a feed at once"),
+  workers: metrics.level(
+    "workers",
+    "Threads alive that execute; those of clients start on first use, that of a feed at once",
+  ),
   workersMax: metrics.gauge("workers_max", "Maximum of runs of this chain in worker threads", { chain: CHAIN }),
   workersBusy: metrics.gauge("workers_busy", "Runs of this chain in worker threads", { chain: CHAIN }),
 });
