@@ -178,7 +178,7 @@ const simulate = z.strictObject({
     .positive()
     .optional()
     .describe(
-      "Maximum of runs at once; all chains share as many threads as the largest value, and a feed has one more; default: one less than the cores, 1 to 4",
+      "Maximum of runs at once; chains share as many threads as the largest value, a feed has one more; default: cores - 1, 1 to 4",
     ),
 });
 
