@@ -5,7 +5,7 @@ import { writesOfAccessList } from "../../src/state/sources/accessListWrites.ts"
 import { runWriteSetJob } from "../../src/state/sources/writeSetTask.ts";
 import type { AccountWrites, Written } from "../../src/state/writeSet.ts";
 import { parseBlockAccessList } from "../../src/verification/blockAccessList.ts";
-import { encodeJson, traceJob, writesOfJob } from "../state/sources/recorder/recordedBlocks.ts";
+import { encodeJson, traceJob, writesOfJob } from "../state/sources/recordedBlocks.ts";
 import { xzText } from "./xzText.ts";
 
 interface Line {

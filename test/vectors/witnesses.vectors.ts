@@ -11,7 +11,7 @@ import { packWrites, unpackWrites } from "../../src/state/store/packedWrites.ts"
 import type { AccountWrites, BlockWrites, Written } from "../../src/state/writeSet.ts";
 import { parseBlockAccessList } from "../../src/verification/blockAccessList.ts";
 import { createChoices } from "../fuzz/engine/random.ts";
-import { encodeJson, traceJob, writesOfJob } from "../state/sources/recorder/recordedBlocks.ts";
+import { encodeJson, traceJob, writesOfJob } from "../state/sources/recordedBlocks.ts";
 import { proveWith } from "../support/state/witnessCase.ts";
 import { LIES, withLie } from "../support/state/witnessLies.ts";
 import { createWitnessState, NotInWitness, type WitnessState } from "./witness.ts";

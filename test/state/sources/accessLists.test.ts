@@ -12,7 +12,7 @@ import {
   readRecorded,
   recordedNames,
   writesOfJob,
-} from "./recorder/recordedBlocks.ts";
+} from "./recordedBlocks.ts";
 
 const names = recordedNames().filter((name) => name.endsWith("Amsterdam"));
 

@@ -6,7 +6,7 @@ import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import { composeTrace } from "../../../src/state/sources/composeTrace.ts";
 import { parseTracedBlock, type TracedBlock } from "../../../src/state/sources/tracedBlock.ts";
 import type { DiffAccount } from "../../../src/state/sources/traceTexts.ts";
-import { encodeJson } from "./recorder/recordedBlocks.ts";
+import { encodeJson } from "./recordedBlocks.ts";
 
 const SENDER: Address = `0x${"11".repeat(20)}`;
 const OTHER: Address = `0x${"22".repeat(20)}`;

@@ -8,7 +8,7 @@ import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
 import { unpackWrites } from "../../../src/state/store/packedWrites.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
-import { encodeJson, formatAccessList, readRecorded } from "./recorder/recordedBlocks.ts";
+import { encodeJson, formatAccessList, readRecorded } from "./recordedBlocks.ts";
 
 const SIGNAL = new AbortController().signal;
 const RECORDED = readRecorded("requestsGethAmsterdam");

@@ -5,13 +5,13 @@ import { compareTruth } from "../../support/state/stateTruth.ts";
 import {
   callTraceOf,
   encodeJson,
+  type RecordedTrace,
   readRecorded,
   recordedNames,
   traceJob,
   writesOfJob,
   writesOfTrace,
-} from "./recorder/recordedBlocks.ts";
-import type { RecordedTrace } from "./recorder/recordTraces.ts";
+} from "./recordedBlocks.ts";
 
 /** geth leaves a new contract out of its diff if its SELFDESTRUCT was reverted (docs/reference/state.md). */
 const LEFT_OUT = ["destructionOfNewUndoneGeth", "destructionOfNewUndoneGethAmsterdam"];

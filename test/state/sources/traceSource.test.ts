@@ -10,8 +10,7 @@ import { TraceSource, type TraceSourceOptions } from "../../../src/state/sources
 import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
 import { unpackWrites } from "../../../src/state/store/packedWrites.ts";
 import { compareTruth } from "../../support/state/stateTruth.ts";
-import { callTraceOf, encodeJson, readRecorded } from "./recorder/recordedBlocks.ts";
-import type { RecordedTrace } from "./recorder/recordTraces.ts";
+import { callTraceOf, encodeJson, type RecordedTrace, readRecorded } from "./recordedBlocks.ts";
 
 const SIGNAL = new AbortController().signal;
 const idOf = ({ block }: RecordedTrace) => ({ number: BigInt(block.number), hash: block.hash });

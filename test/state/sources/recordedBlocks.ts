@@ -1,14 +1,29 @@
 import { readFileSync } from "node:fs";
 import { RLP } from "@ethereumjs/rlp";
-import type { Address, Hash } from "../../../../src/ethereum/hex.ts";
-import { runWriteSetJob } from "../../../../src/state/sources/writeSetTask.ts";
-import type { WriteSetJob, WriteSetJobOutput } from "../../../../src/state/sources/writeSetThread.ts";
-import { unpackWrites } from "../../../../src/state/store/packedWrites.ts";
-import type { AccountWrites } from "../../../../src/state/writeSet.ts";
-import type { RecordedTrace } from "./recordTraces.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
+import type { WriteSetJob, WriteSetJobOutput } from "../../../src/state/sources/writeSetThread.ts";
+import { unpackWrites } from "../../../src/state/store/packedWrites.ts";
+import type { AccountWrites } from "../../../src/state/writeSet.ts";
+import type { StateTruth } from "../../support/state/stateTruth.ts";
+
+/** A block of a real node, geth or anvil, with its diff trace, and the values of keys before and after it. */
+export interface RecordedTrace {
+  readonly name: string;
+  readonly client: string;
+  readonly what: string;
+  readonly block: Readonly<Record<string, unknown>> & { readonly number: string; readonly hash: Hash };
+  readonly trace: unknown;
+  /** The trace with `disableCode`. */
+  readonly traceWithoutCode?: unknown;
+  /** The RLP of the block access list, if the header has its hash. */
+  readonly accessList?: string;
+  readonly before: StateTruth;
+  readonly after: StateTruth;
+}
 
 const readLines = (client: string): readonly RecordedTrace[] =>
-  readFileSync(new URL(`../recorded/${client}.jsonl`, import.meta.url), "utf8")
+  readFileSync(new URL(`recorded/${client}.jsonl`, import.meta.url), "utf8")
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line));
