@@ -5,8 +5,9 @@ import { createRandom } from "../support/builders/randomValues.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeFeed, type FakeFeed } from "../support/fakes/fakeFeed.ts";
-import { StandInCalls } from "../world/nodes/standInCalls.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import type { Lifespan } from "../support/servers/redis.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
+import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
 import { FeedWorld } from "../world/state/feedWorld.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
 import { walletAddress } from "../world/state/walletKeys.ts";
@@ -76,19 +77,18 @@ const callOf = (wallet: number): object => {
 interface Subject {
   readonly follows: boolean;
   readonly server: ForebayServer;
-  readonly node: StandInNode;
+  readonly node: WorldNode;
   readonly url: string;
   stateRequests: number;
 }
 
 interface World {
   readonly chain: StandInChain;
-  readonly execution: StandInCalls;
   readonly feedUrl: string;
 }
 
-const startSubject = async ({ chain, execution, feedUrl }: World, tree: URL, follows: boolean): Promise<Subject> => {
-  const node = await StandInNode.start({ chain, execution });
+const startSubject = async (t: Lifespan, { chain, feedUrl }: World, tree: URL, follows: boolean): Promise<Subject> => {
+  const node = await startWorldNode(t, chain);
   const state = follows ? {} : { follow: false };
   const server = await startConfigured(
     {
@@ -102,6 +102,7 @@ const startSubject = async ({ chain, execution, feedUrl }: World, tree: URL, fol
     },
     tree,
   );
+  t.after(() => server.end());
   return { follows, server, node, url: `http://127.0.0.1:${server.port}`, stateRequests: 0 };
 };
 
@@ -197,20 +198,20 @@ class Sequencer {
  * At each head there is a simulation of 20 calls, and an estimate, an access list and a call at `pending`.
  * The yardstick is the checkout in AGAINST, by default this one without known state.
  */
-export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
-  const { AGAINST } = process.env;
-  const chain = new StandInChain("prague");
-  const wallets = new WalletWorld(chain, WORLD);
-  await wallets.genesis();
-  wallets.mine();
-  const feed = await createFakeFeed();
-  const execution = await StandInCalls.create(chain);
-  const place = { chain, execution, feedUrl: feed.url };
-  const ours = await startSubject(place, THIS_TREE, true);
-  const tree = AGAINST === undefined ? THIS_TREE : pathToFileURL(`${resolve(AGAINST)}/`);
-  const yardstick = await startSubject(place, tree, AGAINST !== undefined);
-  const subjects = [ours, yardstick];
-  try {
+export const bench = ({ short }: BenchOptions): Promise<BenchResult> =>
+  withLifespan(async (t) => {
+    const { AGAINST } = process.env;
+    const chain = new StandInChain("prague");
+    const wallets = new WalletWorld(chain, WORLD);
+    await wallets.genesis();
+    wallets.mine();
+    const feed = await createFakeFeed();
+    t.after(() => feed.close());
+    const place = { chain, feedUrl: feed.url };
+    const ours = await startSubject(t, place, THIS_TREE, true);
+    const tree = AGAINST === undefined ? THIS_TREE : pathToFileURL(`${resolve(AGAINST)}/`);
+    const yardstick = await startSubject(t, place, tree, AGAINST !== undefined);
+    const subjects = [ours, yardstick];
     await until(() => feed.connections >= subjects.length, "the feed is followed");
     const world = await FeedWorld.create(chain, WORLD, createRandom(WORLD.seed));
     const sequencer = new Sequencer({ chain, world, feed, subjects });
@@ -236,9 +237,4 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       ...{ heads, accounts: ACCOUNTS.length, slots: SLOTS.length },
       yardstickIs: AGAINST === undefined ? "this tree without known state" : "the tree in AGAINST",
     };
-  } finally {
-    await Promise.all(subjects.map(({ server }) => server.end()));
-    await Promise.all(subjects.map(({ node }) => node.close()));
-    await feed.close();
-  }
-};
+  });

@@ -39,9 +39,9 @@ const isJudged = ({ comparisons, authorizations, events }: Judged): boolean =>
 const runVariant = (variant: StandInVariant, seconds: number, steps: number | undefined) =>
   runStateWorld({
     ...{ variant, seed, seconds, steps, length: FIRST_BLOCKS },
-    state: { units: UNITS, source: variant.hasAccessLists ? "accessList" : "trace" },
-    begin: async ({ chain, execution, service }) => {
-      const compared = new ComparedReads(chain, service, createCallReads(chain, execution, createRandom(seed)), seed);
+    state: { units: UNITS, source: variant.traces ? "trace" : "accessList" },
+    begin: async ({ chain, service }) => {
+      const compared = new ComparedReads(chain, service, createCallReads(chain, createRandom(seed)), seed);
       const authorizations = await ComparedAuthorizations.create(chain, service.url, seed);
       const report = async () => ({
         ...{ ...compared.tally, authorizations: authorizations?.tally },

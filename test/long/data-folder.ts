@@ -7,6 +7,7 @@ import { ask, askAll, isHit } from "../support/clients/askAll.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type RunningCommand, startCommand } from "../support/servers/command.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { damagePage, type FolderPage, listPages } from "./support/damagedPages.ts";
 import { type FolderClients, FolderReaders } from "./support/folderReaders.ts";
 import { createFolderWorld } from "./support/folderWorld.ts";
@@ -194,13 +195,15 @@ const damage = async (run: Run, folder: string, pages: readonly FolderPage[]): P
  * Kills forebay and starts it again on one data folder, fills the disk, removes the folder and damages its pages. Clients read blocks,
  * receipts, logs and state meanwhile. No answer is wrong, no request fails, and what must survive does.
  */
-export const long = async ({ seconds }: LongOptions) => {
-  const isShort = seconds !== undefined && seconds < SHORT_SECONDS;
-  const parent = await mkdtemp(join(tmpdir(), "forebay-folder-"));
-  const world = await createFolderWorld();
-  const tally = { answers: 0, wrong: 0, failed: 0, shown: [] };
-  const run: Run = { parent, world, tally, answeredMs: new Map(), random: createRandom(SEED), ends: [] };
-  try {
+export const long = ({ seconds }: LongOptions) =>
+  withLifespan(async (t) => {
+    const isShort = seconds !== undefined && seconds < SHORT_SECONDS;
+    const parent = await mkdtemp(join(tmpdir(), "forebay-folder-"));
+    t.after(() => rm(parent, { recursive: true, force: true }));
+    const world = await createFolderWorld(t);
+    const tally = { answers: 0, wrong: 0, failed: 0, shown: [] };
+    const run: Run = { parent, world, tally, answeredMs: new Map(), random: createRandom(SEED), ends: [] };
+    t.after(() => Promise.all(run.ends.map((end) => end())));
     const folder = join(parent, "data");
     const kills = await killAgain(run, folder, isShort ? SHORT_KILLS : WHOLE_KILLS);
     const pages = isShort
@@ -219,9 +222,4 @@ export const long = async ({ seconds }: LongOptions) => {
       full,
       passed: wrong + failed + lost + forgotten === 0 && kept > 0 && known > 0,
     };
-  } finally {
-    await Promise.all(run.ends.map((end) => end()));
-    await world.close();
-    await rm(parent, { recursive: true, force: true });
-  }
-};
+  });

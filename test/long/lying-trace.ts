@@ -7,7 +7,7 @@ import { createService, type Service } from "../support/servers/service.ts";
 import { withLifespan } from "../support/servers/withLifespan.ts";
 import { ComparedReads } from "../world/judge/comparedReads.ts";
 import { createStateReads } from "../world/judge/stateReads.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { createStateChain } from "../world/state/stateChain.ts";
 import type { LongOptions } from "./support/longOptions.ts";
 
@@ -92,8 +92,7 @@ const isFound = async ({ telemetry: { metrics } }: Service): Promise<boolean> =>
 /** Counts wrong answers after the first lie, until the run ends. `foundMs`: from the first lie. */
 const runCase = async ({ kind, origins, share, seed }: Case, seconds: number, t: Lifespan) => {
   const { chain, blocks } = await createStateChain({ fork: "prague", seed, length: 0 });
-  const honest = await StandInNode.start({ chain, traces: "geth" });
-  t.after(() => honest.close());
+  const honest = await startWorldNode(t, chain, { traces: "geth" });
   const liar = await startLyingNode(t, honest.url);
   const others = await Promise.all(Array.from({ length: origins - 1 }, () => startLyingNode(t, honest.url)));
   const service = await createService({

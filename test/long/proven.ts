@@ -3,10 +3,11 @@ import type { Hash } from "../../src/ethereum/hex.ts";
 import type { ProofResponse } from "../support/builders/provenState.ts";
 import { createRandom, pick } from "../support/builders/randomValues.ts";
 import { metric } from "../support/clients/rpc.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
+import { withLifespan } from "../support/servers/withLifespan.ts";
 import { createStateReads } from "../world/judge/stateReads.ts";
-import { StandInCalls } from "../world/nodes/standInCalls.ts";
-import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
 import { SLOTS, STAND_IN_STORAGES, type TracedRefunds } from "../world/state/randomStateBlocks.ts";
 import type { StandInChain } from "../world/state/standInChain.ts";
 import { createStateChain, drive } from "../world/state/stateChain.ts";
@@ -29,7 +30,8 @@ interface Variant {
   readonly lying: readonly LyingKind[];
   /** Each is told in the run. */
   readonly classes: readonly string[];
-  readonly node: Pick<StandInNodeOptions, "hasAccessLists" | "hasWitnesses">;
+  /** Blocks have no access lists: witnesses prove what traces show. */
+  readonly hasWitnesses?: true;
   readonly prove: "auto" | true;
   /** The share of its responses in which the origin lies. After three blocks without a proof, no witness is asked for a time. */
   readonly lyingShare: number;
@@ -41,17 +43,17 @@ interface Variant {
 const only = process.env.VARIANT;
 const VARIANTS: readonly Variant[] = [
   {
-    ...{ name: "lists", fork: "amsterdam", classes: LIE_CLASSES, node: { hasAccessLists: true }, prove: "auto" },
+    ...{ name: "lists", fork: "amsterdam", classes: LIE_CLASSES, prove: "auto" },
     lyingShare: 0.5,
     lying: ["headers", "order", ...times(3, "lists"), ...times(4, "slots"), ...times(24, "proofs")],
   },
   {
-    ...{ name: "witnesses", fork: "prague", classes: WITNESS_LIE_CLASSES, node: { hasWitnesses: true }, prove: true },
+    ...{ name: "witnesses", fork: "prague", classes: WITNESS_LIE_CLASSES, hasWitnesses: true, prove: true },
     lyingShare: 0.25,
     lying: times(4, "witnesses"),
   },
   {
-    ...{ name: "refunds", fork: "prague", classes: WITNESS_LIE_CLASSES, node: { hasWitnesses: true }, prove: true },
+    ...{ name: "refunds", fork: "prague", classes: WITNESS_LIE_CLASSES, hasWitnesses: true, prove: true },
     lyingShare: 0.25,
     lying: times(4, "witnesses"),
     refunds: "unsettled",
@@ -133,7 +135,7 @@ const drawProof = ({ chain, random }: World): Read => {
   const slots = [first, (first + 1) % SLOTS].map((slot) => wordOf(BigInt(slot)));
   return {
     ...{ method: "eth_getProof", params: [address, slots], rest: [], compared: valuesOfProof },
-    expected: (hash) => valuesOfProof(chain.block(hash)?.proofOf(address, slots)),
+    expected: (hash) => valuesOfProof(chain.block(hash)?.proofOf?.(address, slots)),
   };
 };
 
@@ -204,7 +206,7 @@ const compare = async (world: World, service: Service, isOver: () => boolean): P
 };
 
 /** Starts a service in front of two honest origins and one that lies, and compares its answers for a time. */
-const runRound = async (world: World, nodes: readonly StandInNode[], isRunOver: () => boolean): Promise<void> => {
+const runRound = async (world: World, nodes: readonly WorldNode[], isRunOver: () => boolean): Promise<void> => {
   const { fork, lying, prove } = world.variant;
   const configured = nodes.map(({ url, wsUrl }, index) => ({
     ...{ name: `node${index}`, url, priority: index < lying.length ? 0 : 1 },
@@ -229,57 +231,54 @@ const runRound = async (world: World, nodes: readonly StandInNode[], isRunOver: 
   await service.close();
 };
 
-const run = async (variant: Variant, seconds: number, steps: number | undefined) => {
-  const random = createRandom(seed);
-  const { fork, refunds } = variant;
-  const state = await createStateChain({ fork, seed, length: FIRST_BLOCKS, refunds, hasRoots: true });
-  const { chain } = state;
-  const tally: Tally = {
-    comparisons: 0,
-    proven: 0,
-    provenCalls: 0,
-    witnessed: { proven: 0, unproven: 0 },
-    errors: 0,
-    reorganisations: 0,
-    differences: [],
-  };
-  const liar = new ProvenLiar(chain, random, variant.lyingShare);
-  const world = { variant, chain, liar, random, tally };
-  const execution = await StandInCalls.create(chain);
-  const isUnlisted = (number: number): boolean => createRandom(seed + number)() < UNLISTED_SHARE;
-  const listOf = (list: unknown, [at]: readonly unknown[]): unknown =>
-    isUnlisted(chain.block(at)?.number ?? Number(at)) ? [] : list;
-  const shared = { ...variant.node, chain, execution, hasProofs: true, pushes: true, traces: "geth" } as const;
-  const nodes = await Promise.all([
-    ...variant.lying.map((kind) => {
-      const lies = liar.liesAbout(kind);
-      const lieAboutList = lies.eth_getBlockAccessList ?? ((list) => list);
-      const eth_getBlockAccessList: typeof lieAboutList = (list, params) => lieAboutList(listOf(list, params), params);
-      return StandInNode.start({ ...shared, lies: { ...lies, eth_getBlockAccessList } });
-    }),
-    ...[1, 2].map(() => StandInNode.start({ ...shared, lies: { eth_getBlockAccessList: listOf } })),
-  ]);
-  const ending = new AbortController();
-  const driving = drive(state, { seed, blockMs: BLOCK_MS }, ending.signal);
-  const endMs = performance.now() + seconds * 1_000;
-  const isOver = (): boolean =>
-    (steps === undefined ? performance.now() >= endMs : tally.proven >= steps) ||
-    (isPlanted && tally.differences.length > 0);
-  let rounds = 0;
-  while (!isOver()) {
-    await runRound(world, nodes, isOver);
-    rounds++;
-  }
-  ending.abort();
-  tally.reorganisations = await driving;
-  await Promise.all(nodes.map((node) => node.close()));
-  const told = Object.fromEntries(variant.classes.map((name) => [name, liar.told.get(name) ?? 0]));
-  return { ...tally, rounds, told, leastTold: Math.min(...Object.values(told)) };
-};
+const run = (variant: Variant, seconds: number, steps: number | undefined) =>
+  withLifespan(async (t) => {
+    const random = createRandom(seed);
+    const { fork, refunds, hasWitnesses } = variant;
+    const state = await createStateChain({ fork, seed, length: FIRST_BLOCKS, refunds, hasRoots: true });
+    const { chain } = state;
+    const tally: Tally = {
+      comparisons: 0,
+      proven: 0,
+      provenCalls: 0,
+      witnessed: { proven: 0, unproven: 0 },
+      errors: 0,
+      reorganisations: 0,
+      differences: [],
+    };
+    const liar = new ProvenLiar(chain, random, variant.lyingShare);
+    const world = { variant, chain, liar, random, tally };
+    const isUnlisted = (number: number): boolean => createRandom(seed + number)() < UNLISTED_SHARE;
+    const unlisted: Lie = {
+      ...{ name: "unlisted", methods: ["eth_getBlockAccessList"] },
+      result: (list, { params: [at] }) => (isUnlisted(chain.block(at)?.number ?? Number(at)) ? [] : list),
+    };
+    const start = (lies: readonly Lie[]) =>
+      startWorldNode(t, chain, { hasWitnesses, traces: "geth", lies: [unlisted, ...lies] });
+    const nodes = await Promise.all([
+      ...variant.lying.map((kind) => start(liar.liesAbout(kind))),
+      ...[1, 2].map(() => start([])),
+    ]);
+    const ending = new AbortController();
+    const driving = drive(state, { seed, blockMs: BLOCK_MS }, ending.signal);
+    const endMs = performance.now() + seconds * 1_000;
+    const isOver = (): boolean =>
+      (steps === undefined ? performance.now() >= endMs : tally.proven >= steps) ||
+      (isPlanted && tally.differences.length > 0);
+    let rounds = 0;
+    while (!isOver()) {
+      await runRound(world, nodes, isOver);
+      rounds++;
+    }
+    ending.abort();
+    tally.reorganisations = await driving;
+    const told = Object.fromEntries(variant.classes.map((name) => [name, liar.told.get(name) ?? 0]));
+    return { ...tally, rounds, told, leastTold: Math.min(...Object.values(told)) };
+  });
 
 const isEnough = (
   { comparisons, proven, provenCalls, witnessed, leastTold }: Awaited<ReturnType<typeof run>>,
-  { node: { hasWitnesses } }: Variant,
+  { hasWitnesses }: Variant,
   seconds: number,
 ) => {
   const share = Math.min(seconds / WHOLE_SECONDS, comparisons / WHOLE_COMPARISONS);

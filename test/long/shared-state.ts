@@ -52,7 +52,7 @@ type Variant = (typeof VARIANTS)[number];
 const untilServed = async (chain: StandInChain, replicas: readonly SharedReplica[], signal: AbortSignal) => {
   const endMs = performance.now() + MAX_LAG_MS;
   const isServed = ({ service }: SharedReplica): boolean =>
-    service.chains[0]?.upstreams.heads.current()?.latest.hash === chain.latest.hash;
+    service.chains[0]?.upstreams.heads.current()?.latest.hash === chain.head.hash;
   while (!signal.aborted && performance.now() < endMs && !replicas.every(isServed)) {
     await sleep(PAUSE_MS);
   }
@@ -90,7 +90,7 @@ const drive = async (
       const depth = 1 + Math.floor(random() * 4);
       await mine(depth);
       await sleep(random() * BLOCK_MS);
-      node.head = chain.latest;
+      node.head = chain.head;
       chain.rewind(depth);
       for (let index = 0; index < depth + 2 && !signal.aborted; index++) {
         await mine(1);
@@ -192,9 +192,9 @@ const startRig = async (t: Lifespan, { source, fork }: Variant) => {
 type Rig = Awaited<ReturnType<typeof startRig>>;
 
 /** Sends reads and calls to the replicas until the signal aborts. What the lying node says is not compared. */
-const startClients = ({ chain, honest, lying, execution }: Rig, signal: AbortSignal) => {
+const startClients = ({ chain, honest, lying }: Rig, signal: AbortSignal) => {
   const stateReads = createStateReads(chain);
-  const callReads = createCallReads(chain, execution, createRandom(seed));
+  const callReads = createCallReads(chain, createRandom(seed));
   const running: Promise<void>[] = [];
   const judge = <Read>({ service }: SharedReplica, kind: ReadKind<Read>, clients: number): ReadTally => {
     const compared = new ComparedReads(chain, service, kind, seed + running.length);
@@ -260,8 +260,7 @@ const runVariant = (variant: Variant, length: Length) =>
     const { judged, ended } = startClients(rig, signal);
     const progress = { steps: 0 };
     const driving = drive(chain, blocks, [...honest, lying], progress, signal);
-    const { options, execution } = rig;
-    const killing = runKilledHolder(t, { ...options, execution, random: createRandom(seed + 4) }, signal);
+    const killing = runKilledHolder(t, { ...rig.options, random: createRandom(seed + 4) }, signal);
     const telling = readLies(chain, lying, signal);
     const differences = () => [
       ...judged.flatMap(({ tallies }) => tallies.flatMap((tally) => tally.differences)),

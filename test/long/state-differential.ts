@@ -32,7 +32,7 @@ const isFound = async ({ differences }: ReadTally, service: Service): Promise<bo
 const runStandIn = (variant: StandInVariant, { seconds, steps }: Length) =>
   runStateWorld({
     ...{ variant, seed, seconds, steps, length: FIRST_BLOCKS },
-    state: variant.traces && !variant.hasAccessLists ? { source: "trace" } : undefined,
+    state: variant.traces ? { source: "trace" } : undefined,
     begin: async ({ chain, service, node }) => {
       const compared = new ComparedReads(chain, service, createStateReads(chain), seed);
       const { tally } = compared;

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
-import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. */
@@ -11,33 +12,26 @@ const LONG_MS = 20_000;
 const METHODS = ["eth_getBlockAccessList", "debug_getRawBlockAccessList"] as const;
 const ADDRESS = `0x${"a1".repeat(20)}` as const;
 
-type Lies = StandInNodeOptions["lies"];
-
-/** Starts a service in front of a node for each of the `lies`. */
-const start = async (t: TestContext, ...lies: readonly Lies[]) => {
+/** Starts a service in front of a node for each list of lies. */
+const start = async (t: TestContext, ...liesOfNodes: readonly (readonly Lie[])[]) => {
   const written = new WrittenChain("amsterdam");
   written.mine([[ADDRESS, 7n]]);
-  const nodes = await Promise.all(
-    lies.map((each) => StandInNode.start({ chain: written.chain, hasAccessLists: true, lies: each })),
-  );
+  const nodes = await Promise.all(liesOfNodes.map((lies) => startWorldNode(t, written.chain, { lies })));
   const service = await createService({
     nodes: nodes.map(({ url }, index) => ({ name: `node${index + 1}`, url, priority: index })),
     ...{ blockTimeMs: LONG_MS, forks: "prague", state: { follow: false } },
   });
-  t.after(async () => {
-    await service.close();
-    await Promise.all(nodes.map((node) => node.close()));
-  });
+  t.after(() => service.close());
   // Entries of final blocks have another key.
   await until(
     async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).includes('tag="finalized"'),
     "finality is known",
   );
-  return { nodes, service, block: written.chain.latest };
+  return { nodes, service, block: written.chain.head };
 };
 
 test("the access list of a block is read once, by number, tag and hash", async (t) => {
-  const { nodes, service, block } = await start(t, undefined);
+  const { nodes, service, block } = await start(t, []);
   for (const [method, expected] of [
     [METHODS[0], block.accessList?.json],
     [METHODS[1], block.accessList?.raw],
@@ -51,11 +45,14 @@ test("the access list of a block is read once, by number, tag and hash", async (
 });
 
 test("an access list whose hash is not in the header is read from another node", async (t) => {
-  const changed: Lies = {
-    eth_getBlockAccessList: (list) => (list as object[]).map((account) => ({ ...account, balanceChanges: [] })),
-    debug_getRawBlockAccessList: (raw) => `${String(raw).slice(0, -2)}00`,
+  const changed: Lie = {
+    ...{ name: "changed list", methods: METHODS },
+    result: (list) =>
+      Array.isArray(list)
+        ? list.map((account) => ({ ...account, balanceChanges: [] }))
+        : `${String(list).slice(0, -2)}00`,
   };
-  const { service, block } = await start(t, changed, undefined);
+  const { service, block } = await start(t, [changed], []);
   // The header's check has passed for both, and this check for the second node.
   assert.deepEqual((await rpc(service.url, METHODS[0], ["latest"])).body.result, block.accessList?.json);
   assert.deepEqual((await rpc(service.url, METHODS[1], ["latest"])).body.result, block.accessList?.raw);
@@ -63,7 +60,7 @@ test("an access list whose hash is not in the header is read from another node",
 });
 
 test("an unknown block has no access list", async (t) => {
-  const { service } = await start(t, undefined);
+  const { service } = await start(t, []);
   assert.equal((await rpc(service.url, METHODS[0], ["0xffff"])).body.result, null);
   const raw = await rpc(service.url, METHODS[1], ["0xffff"]);
   assert.equal(raw.body.error?.message, "header not found");

@@ -8,7 +8,7 @@ import { until } from "../support/clients/until.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
 import { createWalletCalls, WalletWorld } from "../world/state/walletWorld.ts";
 
@@ -29,8 +29,7 @@ const createRig = async (t: TestContext) => {
   const chain = new StandInChain("amsterdam");
   const world = new WalletWorld(chain, { wallets: WALLETS, pools: 1, seed: 1 });
   await world.genesis();
-  const node = await StandInNode.start({ chain, hasAccessLists: true });
-  t.after(() => node.close());
+  const node = await startWorldNode(t, chain);
   const start = async (options: Partial<ServiceChain> = {}) => {
     const service = await createService(
       {
@@ -119,8 +118,7 @@ test("an answer survives a reload that adds a node", async (t) => {
   const { chain, world, node, start, follow, learn, isHit } = await createRig(t);
   const service = await start();
   await learn(service);
-  const other = await StandInNode.start({ chain, hasAccessLists: true });
-  t.after(() => other.close());
+  const other = await startWorldNode(t, chain);
   const own = { url: node.url, name: "own" };
   const nodes = [own, { url: other.url, name: "other" }];
   await service.reload({}, { nodes });

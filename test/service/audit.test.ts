@@ -7,7 +7,7 @@ import { until } from "../support/clients/until.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -76,8 +76,7 @@ interface NodeConfig {
 const startRig = async (t: TestContext, configs: readonly NodeConfig[]) => {
   const written = new WrittenChain("prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const honest = await StandInNode.start({ chain: written.chain, traces: "geth" });
-  t.after(() => honest.close());
+  const honest = await startWorldNode(t, written.chain, { traces: "geth" });
   const nodes = new Map<string, LyingNode>();
   for (const { name, lies = [] } of configs) {
     nodes.set(name, await startLyingNode(t, honest.url, lies));

@@ -10,7 +10,7 @@ import { until } from "../support/clients/until.ts";
 import { type Lie, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 const BEHIND = 3;
@@ -232,15 +232,12 @@ test("known state answers reads at the block with confirmations", async (t) => {
   const accounts = Array.from({ length: 8 }, (_, index) => addressOf(index));
   const written = new WrittenChain("amsterdam");
   written.mine(accounts.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  const node = await startWorldNode(t, written.chain);
   const service = await createService(
     { nodes: [{ url: node.url }], blockTimeMs: LONG_MS, forks: "prague", state: { waitMs: LONG_MS } },
     ACCESS,
   );
-  t.after(async () => {
-    await service.close();
-    await node.close();
-  });
+  t.after(() => service.close());
   let knownAnswers = 0;
   for (let round = 2; round < 40; round++) {
     written.mine([[addressOf(0), BigInt(round)]]);

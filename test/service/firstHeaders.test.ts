@@ -8,7 +8,7 @@ import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { EMITTER } from "../world/chain/emitter.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 
 /** No block is sealed meanwhile. */
 const BLOCK_TIME_MS = 60_000;
@@ -19,7 +19,7 @@ const OTHER_HASH = `0x${"99".repeat(32)}`;
 const start = async (t: TestContext, lies: readonly Lie[]) => {
   const chain = await TruthChain.create(1, 1);
   t.after(() => chain.lagBound.close());
-  const nodes = await Promise.all([startTruthNode(t, chain), startTruthNode(t, chain)]);
+  const nodes = await Promise.all([startWorldNode(t, chain), startWorldNode(t, chain)]);
   const [liar] = nodes;
   assert.ok(liar);
   liar.fault = { lies };

@@ -5,7 +5,7 @@ import { rpc } from "../support/clients/rpc.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 
 /** No block is sealed meanwhile. */
 const BLOCK_TIME_MS = 60_000;
@@ -13,7 +13,7 @@ const BLOCK_TIME_MS = 60_000;
 test("the empty list of a node that has forgotten a block is no answer, also if the block's header is known", async (t) => {
   const chain = await TruthChain.create(1, 1);
   t.after(() => chain.lagBound.close());
-  const node = await startTruthNode(t, chain);
+  const node = await startWorldNode(t, chain);
   const service = await createService(
     {
       nodes: [{ url: node.url }],

@@ -8,7 +8,7 @@ import { createFakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.
 import { startCommand } from "../support/servers/command.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService } from "../support/servers/service.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 interface Report {
@@ -57,8 +57,7 @@ test("a development node costs more, and a followed one does not", async (t) => 
 const followState = async (t: TestContext, traces: "geth" | undefined) => {
   const written = new WrittenChain("prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, traces });
-  t.after(() => node.close());
+  const node = await startWorldNode(t, written.chain, { traces });
   const service = await createService({
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,

@@ -7,7 +7,7 @@ import type { Lie } from "../support/fakes/lyingNode.ts";
 import { type IndexedChain, indexBlock, startIndexedChain } from "../support/servers/indexedChain.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 
 /** No block is due meanwhile. */
 const BLOCK_TIME_MS = 60_000;
@@ -133,7 +133,7 @@ for (const isFull of [false, true]) {
 test("a full block that a poll returned is verified as any other", async (t) => {
   const chain = await TruthChain.create(1, 1);
   t.after(() => chain.lagBound.close());
-  const [liar, other] = [await startTruthNode(t, chain), await startTruthNode(t, chain)];
+  const [liar, other] = [await startWorldNode(t, chain), await startWorldNode(t, chain)];
   let lied = 0;
   const lie: Lie = {
     ...{ name: "value", methods: ["eth_getBlockByNumber"] },

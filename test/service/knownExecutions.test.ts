@@ -8,7 +8,7 @@ import { until } from "../support/clients/until.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
-import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { startWorldNode, type WorldNode, type WorldNodeOptions } from "../world/nodes/worldNode.ts";
 import { FeedWorld } from "../world/state/feedWorld.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
 import { createWalletCalls, WalletWorld } from "../world/state/walletWorld.ts";
@@ -30,20 +30,17 @@ const STATE_METHODS = [
 const NO_CACHE = { "cache-control": "no-cache" };
 
 /** The calls of executions for state, and for predictions of it. */
-const stateCalls = ({ calls }: StandInNode): number =>
+const stateCalls = ({ calls }: WorldNode): number =>
   STATE_METHODS.reduce((sum, method) => sum + (calls.get(method) ?? 0), 0);
 
 const startRig = async (
   t: TestContext,
   state: ServiceChain["state"] = {},
-  source: Pick<StandInNodeOptions, "traces" | "hasAccessLists" | "delayMs" | "beforeResponse"> = {
-    hasAccessLists: true,
-  },
+  source: Pick<WorldNodeOptions, "traces" | "beforeResponse"> = {},
 ) => {
   const written = new WrittenChain(source.traces === undefined ? "amsterdam" : "prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, ...source });
-  t.after(() => node.close());
+  const node = await startWorldNode(t, written.chain, source);
   const service = await createService({
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
@@ -97,7 +94,7 @@ test("a simulation asks no node for values that forebay knows after its block", 
   assert.equal(await simulate(service), 1n);
   await mine([[ALICE, 7n]]);
   assert.equal(await simulate(service), 7n);
-  const { number, hash } = written.chain.latest;
+  const { number, hash } = written.chain.head;
   assert.equal(await simulate(service, formatQuantity(number - 1)), 1n);
   assert.equal(await simulate(service, { blockHash: hash }), 7n);
   assert.equal(stateCalls(node), before);
@@ -126,7 +123,7 @@ test("values that a simulation read at a block that was undone meanwhile answer 
     isHeld &&= !isFirst;
     return isFirst ? held.promise : undefined;
   };
-  const rig = await startRig(t, {}, { hasAccessLists: true, beforeResponse });
+  const rig = await startRig(t, {}, { beforeResponse });
   await learn(rig);
   const { node, service, mine, written } = rig;
   const unknown = addressOf(50);
@@ -155,7 +152,7 @@ test("a simulation at an orphan reads the orphan's own state", async (t) => {
   await learn(rig);
   const { node, service, mine, written } = rig;
   await mine([[ALICE, 5n]]);
-  const orphan = written.chain.latest.hash;
+  const orphan = written.chain.head.hash;
   written.chain.rewind(1);
   written.mine([[ALICE, 8n]]);
   await mine();
@@ -180,7 +177,7 @@ test("a simulation whose block's write set is late asks a node", async (t) => {
   const held = Promise.withResolvers<void>();
   let isHeld = false;
   const beforeResponse = (method: string) => (isHeld && method === "eth_getBlockAccessList" ? held.promise : undefined);
-  const rig = await startRig(t, { waitMs: 1 }, { hasAccessLists: true, beforeResponse });
+  const rig = await startRig(t, { waitMs: 1 }, { beforeResponse });
   t.after(() => held.resolve());
   await learn(rig);
   const { node, service, mine } = rig;
@@ -210,8 +207,8 @@ test("calls at pending ask no node for values that forebay knows after the base 
   const world = new WalletWorld(chain, options);
   await world.genesis();
   world.mine();
-  const [feed, node] = [await createFakeFeed(), await StandInNode.start({ chain })];
-  t.after(() => Promise.all([feed.close(), node.close()]));
+  const [feed, node] = [await createFakeFeed(), await startWorldNode(t, chain)];
+  t.after(() => feed.close());
   const sequencer = await FeedWorld.create(chain, options, createRandom(options.seed));
   const connected = feed.connected();
   const service = await createService({

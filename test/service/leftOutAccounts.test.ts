@@ -163,7 +163,7 @@ const start = async (t: TestContext, options?: { readonly hasCallTraces: boolean
     assert.equal(headers.get("cache-status"), STATE_HIT, "the empty account is known");
   }
   const expected = () => {
-    const state = creating.chain.stateAt(creating.chain.latest.hash);
+    const state = creating.chain.stateAt(creating.chain.head.hash);
     return [
       formatQuantity(state.balance(HIDDEN)),
       formatQuantity(state.nonce(HIDDEN)),

@@ -5,7 +5,7 @@ import { rpc } from "../support/clients/rpc.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 
 /** No block is sealed meanwhile. */
 const BLOCK_TIME_MS = 60_000;
@@ -33,7 +33,7 @@ const liesOf = (change: Change): readonly Lie[] => [
 const start = async (t: TestContext, change: Change, nodeCount: number) => {
   const chain = await TruthChain.create(1, 1);
   t.after(() => chain.lagBound.close());
-  const nodes = await Promise.all(Array.from({ length: nodeCount }, () => startTruthNode(t, chain)));
+  const nodes = await Promise.all(Array.from({ length: nodeCount }, () => startWorldNode(t, chain)));
   const [first] = nodes;
   assert.ok(first);
   first.fault = { lies: liesOf(change) };

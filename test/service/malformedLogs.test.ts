@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { rpc } from "../support/clients/rpc.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 
 /** Members `topics` that no log has. */
 const TOPICS: readonly ((topics: readonly unknown[]) => unknown)[] = [
@@ -17,7 +17,7 @@ const TOPICS: readonly ((topics: readonly unknown[]) => unknown)[] = [
 test("logs whose topics are no list of texts are not served, and another node is asked", async (t) => {
   const chain = await TruthChain.create(1, 1);
   t.after(() => chain.lagBound.close());
-  const nodes = await Promise.all([startTruthNode(t, chain), startTruthNode(t, chain)]);
+  const nodes = await Promise.all([startWorldNode(t, chain), startWorldNode(t, chain)]);
   const [liar, honest] = nodes;
   assert.ok(liar && honest);
   const blocks = { fromBlock: "0x1", toBlock: "0x9" };

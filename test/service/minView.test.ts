@@ -148,7 +148,7 @@ test("after a reorganisation to a lower block, the error comes at once", async (
     await service.close();
     await node.close();
   });
-  const follow = () => followHead(service, chain);
+  const follow = () => followHead(service, { head: chain.latest });
   assert.equal(await viewOf(service.url), "101-0");
   chain.reorg(4, 2);
   await follow();

@@ -211,7 +211,7 @@ test("pending logs are returned, although the head moves while the first headers
   const answer = rpc(indexer.url, "eth_getLogs", [{ fromBlock: quantity(from), toBlock: "pending" }]);
   await asked.promise;
   growing.mine();
-  await followHead(indexer, growing);
+  await followHead(indexer, { head: growing.latest });
   released.resolve();
   const { body, headers, text } = await answer;
   assert.deepEqual(body.result, [log(newest() + 1, hash("bb"), "02")], text);

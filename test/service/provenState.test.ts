@@ -4,11 +4,11 @@ import { type Address, formatQuantity, ZERO_ADDRESS } from "../../src/ethereum/h
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { FakeError } from "../support/fakes/front.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { StandInNode, type StandInNodeOptions } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
 import { wordOf } from "../world/state/stateKeys.ts";
 
@@ -61,7 +61,7 @@ class ProvenChain {
 
 interface RigOptions {
   readonly state?: ServiceChain["state"];
-  readonly lies?: StandInNodeOptions["lies"];
+  readonly lies?: readonly Lie[];
   /** Each has an origin of its own. */
   readonly nodes?: number;
   readonly blockTimeMs?: number;
@@ -73,9 +73,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, blockTi
   const { chain } = world;
   world.mine(ACCOUNTS.map((address) => [address, 1n]));
   const nodes = await Promise.all(
-    Array.from({ length: count }, (_, index) =>
-      StandInNode.start({ chain, hasAccessLists: true, hasProofs: true, lies: index === 0 ? lies : undefined }),
-    ),
+    Array.from({ length: count }, (_, index) => startWorldNode(t, chain, { lies: index === 0 ? lies : undefined })),
   );
   const options: ServiceChain = {
     nodes: nodes.map(({ url }, index) => ({
@@ -89,10 +87,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, blockTi
     state: { waitMs: LONG_MS, ...state },
   };
   const service = await createService(options);
-  t.after(async () => {
-    await service.close();
-    await Promise.all(nodes.map((node) => node.close()));
-  });
+  t.after(() => service.close());
   const follow = async () => {
     await followHead(service, chain);
     const number = formatQuantity(chain.height);
@@ -118,6 +113,10 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, blockTi
   const callsOf = (method: string) => nodes.reduce((sum, node) => sum + (node.calls.get(method) ?? 0), 0);
   return { world, chain, service, nodes, follow, ask, balance, learn, callsOf };
 };
+
+const lieAbout = (method: string, result: (result: unknown) => unknown): Lie => ({
+  ...{ name: method, methods: [method], result },
+});
 
 const proven = (number: number): string => `proven; block=${number}`;
 
@@ -167,7 +166,7 @@ test("without state.prove, nodes state what the lists do not have", async (t) =>
 
 test("a block without a list ends the proofs behind it, and later proofs hold again", async (t) => {
   let isLying = false;
-  const lies = { eth_getBlockAccessList: (list: unknown) => (isLying ? [] : list) };
+  const lies = [lieAbout("eth_getBlockAccessList", (list) => (isLying ? [] : list))];
   const { world, chain, follow, balance, learn } = await startRig(t, { lies });
   await learn();
   assert.equal((await balance(ALICE)).label, proven(chain.height));
@@ -183,10 +182,10 @@ test("a block without a list ends the proofs behind it, and later proofs hold ag
 });
 
 test("a false proof is not served, and nothing of it is carried", async (t) => {
-  const lies = {
-    eth_getProof: (proof: unknown) => ({ ...(proof as object), balance: "0xbad" }),
-    eth_getBalance: () => "0xbad",
-  };
+  const lies = [
+    lieAbout("eth_getProof", (proof) => ({ ...Object(proof), balance: "0xbad" })),
+    lieAbout("eth_getBalance", () => "0xbad"),
+  ];
   const { world, chain, follow, balance, learn } = await startRig(t, { lies, nodes: 2, blockTimeMs: SHORT_MS });
   await learn();
   for (let turn = 0; turn < 3; turn++) {
@@ -208,7 +207,7 @@ test("a reorganisation undoes what was proven at its blocks", async (t) => {
   world.mine([[BOB, 2n]]);
   await follow();
   assert.deepEqual([(await balance(BOB)).result, (await balance(BOB)).label], ["0x2", proven(chain.height)]);
-  const orphan = chain.latest.hash;
+  const orphan = chain.head.hash;
   chain.rewind(2);
   world.mine();
   world.mine([[BOB, 9n]]);
@@ -292,15 +291,14 @@ test("a call that must be proven is proven at its first request, also if the cac
 
 test("a revert that a node forges does not reach a client that requires a proof: it gets the result of the execution here", async (t) => {
   let isLying = false;
-  const lies = {
-    eth_call: (result: unknown, [call]: readonly unknown[]) => {
-      if (isLying && Object(call).to === CONTRACT) {
-        throw new FakeError(3, "execution reverted", "0xdead");
-      }
-      return result;
-    },
+  const lie: Lie = {
+    ...{ name: "a revert", methods: ["eth_call"] },
+    response: ({ id, ...response }, { params: [call] }) =>
+      isLying && Object(call).to === CONTRACT
+        ? { jsonrpc: "2.0", id, error: { code: 3, message: "execution reverted", data: "0xdead" } }
+        : { ...response, id },
   };
-  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2, lies });
+  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2, lies: [lie] });
   await learn();
   await loadThread(service);
   isLying = true;
@@ -420,7 +418,7 @@ test("a call on values that are proven needs no units for proofs", async (t) => 
 
 test("a proven value that a node contradicts stays known, and the node that lied is suspended", async (t) => {
   let isLying = false;
-  const lies = { eth_getBalance: (value: unknown) => (isLying ? "0xbad" : value) };
+  const lies = [lieAbout("eth_getBalance", (value) => (isLying ? "0xbad" : value))];
   const rig = await startRig(t, { lies, nodes: 2, blockTimeMs: SHORT_MS });
   const { world, chain, service, follow, balance, learn, callsOf } = rig;
   await learn();

@@ -4,7 +4,7 @@ import { rpc } from "../support/clients/rpc.ts";
 import type { LieResponse } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode, type TruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
 
 const CHAIN_ID = 1;
 /** No block is sealed meanwhile. */
@@ -28,7 +28,7 @@ const PRUNED = {
 type PrunedError = (typeof PRUNED)[keyof typeof PRUNED];
 
 /** Makes the node answer a read of old receipts and logs with the error. */
-const prune = (node: TruthNode, { head }: TruthChain, error: PrunedError): void => {
+const prune = (node: WorldNode, { head }: TruthChain, error: PrunedError): void => {
   const response = (truth: LieResponse, { id }: { readonly id: unknown }): LieResponse => {
     const item: unknown = [truth.result].flat()[0];
     const number = Number(Reflect.get(Object(item), "blockNumber"));
@@ -41,7 +41,7 @@ const prune = (node: TruthNode, { head }: TruthChain, error: PrunedError): void 
 const start = async (t: TestContext, errors: readonly (PrunedError | undefined)[]) => {
   const chain = await TruthChain.create(CHAIN_ID, 1);
   t.after(() => chain.lagBound.close());
-  const nodes = await Promise.all(errors.map(() => startTruthNode(t, chain)));
+  const nodes = await Promise.all(errors.map(() => startWorldNode(t, chain)));
   for (const [index, error] of errors.entries()) {
     const node = nodes[index];
     if (node !== undefined && error !== undefined) {

@@ -5,8 +5,7 @@ import { metric } from "../support/clients/rpc.ts";
 import { createService } from "../support/servers/service.ts";
 import { ComparedReads } from "../world/judge/comparedReads.ts";
 import { createCallReads } from "../world/judge/randomCalls.ts";
-import { StandInCalls } from "../world/nodes/standInCalls.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { compareSteps, createStateChain } from "../world/state/stateChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -18,14 +17,12 @@ const UNITS = { debug_traceBlockByHash: 1, eth_getBlockByHash: 0 };
 
 for (const { name, fork, options, source } of [
   { name: "a trace", fork: "prague", options: { traces: "geth" }, source: "trace" },
-  { name: "a block access list", fork: "amsterdam", options: { hasAccessLists: true }, source: "accessList" },
+  { name: "a block access list", fork: "amsterdam", options: {}, source: "accessList" },
 ] as const) {
   test(`random calls through reorganisations are those of the node at the same hash, with ${name}`, async (t) => {
     const world = await createStateChain({ fork, seed: SEED, length: 40 });
     const { chain } = world;
-    const execution = await StandInCalls.create(chain);
-    const node = await StandInNode.start({ chain, execution, ...options });
-    t.after(() => node.close());
+    const node = await startWorldNode(t, chain, options);
     const service = await createService({
       nodes: [{ url: node.url }],
       blockTimeMs: LONG_MS,
@@ -33,7 +30,7 @@ for (const { name, fork, options, source } of [
       state: { waitMs: LONG_MS, source, units: UNITS },
     });
     t.after(() => service.close());
-    const compared = new ComparedReads(chain, service, createCallReads(chain, execution, createRandom(11)), 11);
+    const compared = new ComparedReads(chain, service, createCallReads(chain, createRandom(11)), 11);
     await compareSteps(world, { service, judge: compared, steps: STEPS, reorganisedEvery: 8 });
     const { differences, comparisons } = compared.tally;
     assert.deepEqual(differences, []);

@@ -57,7 +57,7 @@ const startFake = async (
   });
   const mine = async (count = 1) => {
     chain.mine(count);
-    await followHead(service, chain);
+    await followHead(service, { head: chain.latest });
   };
   const ask = async (method: string, params: readonly unknown[] = []) => (await rpc(service.url, method, params)).body;
   return { chain, node, mine, ask };

@@ -6,7 +6,7 @@ import { until } from "../support/clients/until.ts";
 import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService } from "../support/servers/service.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { REFUND_ACCOUNTS, RefundFeed, type VersionFields } from "../world/state/refundFeed.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
 
@@ -21,8 +21,8 @@ const start = async (t: TestContext) => {
   sequencer.genesis();
   sequencer.begin();
   sequencer.seal();
-  const [feed, node] = [await createFakeFeed(), await StandInNode.start({ chain })];
-  t.after(() => Promise.all([feed.close(), node.close()]));
+  const [feed, node] = [await createFakeFeed(), await startWorldNode(t, chain)];
+  t.after(() => feed.close());
   const connected = feed.connected();
   const service = await createService({
     nodes: [{ url: node.url }],
@@ -52,7 +52,7 @@ const start = async (t: TestContext) => {
       const { results, mode } = await read([["eth_getBlockByNumber", ["pending", false]]]);
       [block] = results;
       const { gasUsed, parentHash } = Object(block);
-      return mode === "live" && gasUsed === message.diff.gas_used && parentHash === chain.latest.hash;
+      return mode === "live" && gasUsed === message.diff.gas_used && parentHash === chain.head.hash;
     }, "the message is pending");
     return sequencer.versionOf(block as VersionFields);
   };

@@ -4,7 +4,7 @@ import { rpc } from "../support/clients/rpc.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 
 /** No block is sealed meanwhile. */
 const BLOCK_TIME_MS = 60_000;
@@ -29,7 +29,7 @@ const LIES: readonly Lie[] = [
 test("a node's log that is removed is neither served nor cached", async (t) => {
   const chain = await TruthChain.create(1, 1);
   t.after(() => chain.lagBound.close());
-  const nodes = await Promise.all([startTruthNode(t, chain), startTruthNode(t, chain)]);
+  const nodes = await Promise.all([startWorldNode(t, chain), startWorldNode(t, chain)]);
   const [liar] = nodes;
   assert.ok(liar);
   liar.fault = { lies: LIES };

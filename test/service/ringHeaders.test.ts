@@ -6,7 +6,7 @@ import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { createService } from "../support/servers/service.ts";
 import { SENDERS } from "../world/chain/openBlock.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 const FEE_RECIPIENT = `0x${"ee".repeat(20)}`;
@@ -21,7 +21,7 @@ const CHANGES: Readonly<Record<string, (block: Fields) => Fields>> = {
 for (const [name, change] of Object.entries(CHANGES)) {
   test(`a simulation does not use a block with ${name} that the node returned for the ring`, async (t) => {
     const chain = await TruthChain.create(901, 1);
-    const node = await startTruthNode(t, chain);
+    const node = await startWorldNode(t, chain);
     let changed = 0;
     const front = await startFront(async (body) => {
       const { text } = await forwardTo(node.url, body);

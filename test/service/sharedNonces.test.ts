@@ -62,7 +62,7 @@ test("the pending nonce counts transactions sent through another replica while a
   for (const service of [one, other]) {
     await until(async () => {
       chain.mine();
-      await followHead(service, chain);
+      await followHead(service, { head: chain.latest });
       return (await nonceAt(service)) === NONCE;
     }, "what nodes dropped is forgotten");
   }

@@ -7,8 +7,7 @@ import { until } from "../support/clients/until.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { StandInCalls } from "../world/nodes/standInCalls.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The tests refresh the heads themselves. */
@@ -31,16 +30,7 @@ const createRig = async (t: TestContext, source: Source) => {
   const written = new WrittenChain(FORKS[source]);
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const redis = await startRedis(t);
-  const execution = await StandInCalls.create(written.chain);
-  const startNode = async () => {
-    const node = await StandInNode.start({
-      chain: written.chain,
-      execution,
-      ...(source === "trace" ? { traces: "geth" as const } : { hasAccessLists: true }),
-    });
-    t.after(() => node.close());
-    return node;
-  };
+  const startNode = () => startWorldNode(t, written.chain, { traces: source === "trace" ? "geth" : undefined });
   const node = await startNode();
   const start = (options: Partial<ServiceChain> = {}) =>
     startReplica(t, redis, written, {
@@ -184,7 +174,7 @@ test("a replica waits half a block time for one that ended, and reads itself", a
   const before = reads();
   const [key = ""] = await writeSetKeys(redis);
   written.mine([[ALICE, 7n]]);
-  const { hash } = written.chain.latest;
+  const { hash } = written.chain.head;
   await redis.admin.set(`${key.slice(0, key.lastIndexOf(":"))}:${hash}`, "lease:of-another", "PX", 60_000);
   const startMs = performance.now();
   assert.equal(await replica.turn(), ACCOUNTS.length);
@@ -229,7 +219,7 @@ test("a damaged write set in Redis is not used", async (t) => {
   value.writeUInt8((value.at(-1) ?? 0) ^ 1, value.length - 1);
   const before = reads();
   written.mine([[ALICE, 9n]]);
-  const name = `${key.slice(0, key.lastIndexOf(":"))}:${written.chain.latest.hash}`;
+  const name = `${key.slice(0, key.lastIndexOf(":"))}:${written.chain.head.hash}`;
   await redis.admin.set(name, value.toString("base64"));
   assert.equal(await replica.turn(), ACCOUNTS.length);
   assert.equal((await replica.balance(ALICE)).result, "0x9");

@@ -13,8 +13,8 @@ import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { ComparedReads } from "../world/judge/comparedReads.ts";
 import { createStateReads } from "../world/judge/stateReads.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
 import { startTraced } from "../world/nodes/startTraced.ts";
+import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
 import { compareSteps, createStateChain } from "../world/state/stateChain.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
@@ -33,8 +33,7 @@ const startRig = async (t: TestContext, options: Partial<ServiceChain> = {}) => 
   t.mock.method(Math, "random", () => NOT_COMPARED);
   const written = new WrittenChain("amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
-  t.after(() => node.close());
+  const node = await startWorldNode(t, written.chain);
   const service = await createService({
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
@@ -83,7 +82,7 @@ test("a value that no block wrote is answered without a node, by tag, number and
   const before = asked();
   written.mine([[BOB, 2n]]);
   await follow();
-  const { number, hash } = written.chain.latest;
+  const { number, hash } = written.chain.head;
   for (const tag of ["latest", formatQuantity(number), hash, { blockHash: hash }]) {
     const alice = await balance(ALICE, tag);
     assert.equal(statusOf(alice), STATE_HIT);
@@ -125,7 +124,7 @@ test("a reorganisation undoes its blocks, and a read at an orphan's hash asks th
   const { written, follow, balance, asked } = rig;
   written.mine([[ALICE, 5n]]);
   await follow();
-  const orphan = written.chain.latest.hash;
+  const orphan = written.chain.head.hash;
   assert.equal((await balance(ALICE)).body.result, "0x5");
   written.chain.rewind(1);
   written.mine([[BOB, 7n]]);
@@ -161,8 +160,7 @@ test("state.follow: false follows nothing", async (t) => {
 test("state.follow changes with a reload", async (t) => {
   const written = new WrittenChain("amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
-  t.after(() => node.close());
+  const node = await startWorldNode(t, written.chain);
   const configOf = (follow: "auto" | false) =>
     configSchema.parse({
       chains: [{ name: "chain", nodes: [{ url: node.url }], blockTimeMs: LONG_MS, forks: "prague", state: { follow } }],
@@ -193,13 +191,8 @@ test("state.follow changes with a reload", async (t) => {
 const startForReload = async (t: TestContext) => {
   const written = new WrittenChain("amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const start = async () => {
-    const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
-    t.after(() => node.close());
-    return node;
-  };
-  const nodes = [await start(), await start()] as const;
-  const configOf = (used: readonly StandInNode[], more: Partial<ServiceChain> = {}) =>
+  const nodes = [await startWorldNode(t, written.chain), await startWorldNode(t, written.chain)] as const;
+  const configOf = (used: readonly WorldNode[], more: Partial<ServiceChain> = {}) =>
     configSchema.parse({
       chains: [
         {
@@ -374,7 +367,7 @@ test("known values survive reorganisations if the node pushes null for fields of
   /** Seals blocks, the last of which becomes the served head when it is pushed. */
   const turn = async (blocks: number): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const stop = heads.subscribe(({ heads: { latest } }) => latest.hash === chain.latest.hash && resolve());
+    const stop = heads.subscribe(({ heads: { latest } }) => latest.hash === chain.head.hash && resolve());
     for (let count = 0; count < blocks; count++) {
       written.mine();
     }

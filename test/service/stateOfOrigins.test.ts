@@ -6,7 +6,7 @@ import { until } from "../support/clients/until.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -69,8 +69,7 @@ const startRig = async (
   const written = new WrittenChain("prague");
   written.mine([[ALICE, 1n]]);
   written.mine();
-  const honest = await StandInNode.start({ chain: written.chain, traces: "geth" });
-  t.after(() => honest.close());
+  const honest = await startWorldNode(t, written.chain, { traces: "geth" });
   const nodes: LyingNode[] = [];
   for (let count = 0; count < origins; count++) {
     nodes.push(await startLyingNode(t, honest.url));

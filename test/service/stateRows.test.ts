@@ -9,11 +9,12 @@ import { type RestorableState, type SavedState, StateRows } from "../../src/stat
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { changeRows } from "../support/state/changedRows.ts";
-import { StandInNode } from "../world/nodes/standInNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -36,8 +37,7 @@ interface RigOptions {
   readonly share?: number;
   /** The node has traces instead of access lists. */
   readonly hasTraces?: boolean;
-  /** See `StandInNode`. */
-  readonly lies?: Record<string, (result: unknown) => unknown>;
+  readonly lies?: readonly Lie[];
 }
 
 /** Creates a chain, its node, and a data folder that outlives the services. */
@@ -48,9 +48,7 @@ const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = fal
   const folder = join(parent, "data");
   const written = new WrittenChain(hasTraces ? "prague" : "amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const source = hasTraces ? ({ traces: "geth" } as const) : { hasAccessLists: true };
-  const node = await StandInNode.start({ chain: written.chain, ...source, lies });
-  t.after(() => node.close());
+  const node = await startWorldNode(t, written.chain, { traces: hasTraces ? "geth" : undefined, lies });
   const start = async (options: Partial<ServiceChain> = {}, { isLocked = false, ...cache }: StartOptions = {}) => {
     const service = await createService(
       {
@@ -227,8 +225,7 @@ for (const [reason, isKept] of [
 ] as const) {
   test(`a process that is killed after a drop (${reason}) ${isKept ? "keeps" : "loses"} what was saved before`, async (t) => {
     let isListRight = true;
-    const list = (result: unknown) => (isListRight ? result : []);
-    const lies = Object.fromEntries(LISTS.map((method) => [method, list]));
+    const lies = [{ name: "list", methods: LISTS, result: (result: unknown) => (isListRight ? result : []) }];
     const { written, start, follow, learn } = await createRig(t, { lies });
     const save = createSave(t);
     const options = { ...FREE_LISTS, allowNamespaces: ["anvil"] };
@@ -375,8 +372,7 @@ test("no value is restored if a node has another URL", async (t) => {
   const first = await start();
   await learn(first);
   await first.close();
-  const other = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
-  t.after(() => other.close());
+  const other = await startWorldNode(t, written.chain);
   const after = await start({ nodes: [{ url: other.url, name: "own" }] });
   // A read counts as a lookup once state has begun, and with it what was restored.
   await until(async () => {

@@ -11,7 +11,7 @@ import { rpc } from "../support/clients/rpc.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { TruthChain } from "../world/chain/truthChain.ts";
-import { startTruthNode } from "../world/nodes/truthNode.ts";
+import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { readJson } from "./vectorFolder.ts";
 
 /** Inputs of faults that were found, with the right answers. */
@@ -30,7 +30,7 @@ const BLOCK_TIME_MS = 60_000;
 const startRefusing = async (t: TestContext, error: object, method: string, refusals: readonly number[]) => {
   const chain = await TruthChain.create(CHAIN_ID, 1);
   t.after(() => chain.lagBound.close());
-  const nodes = await Promise.all(refusals.map(() => startTruthNode(t, chain)));
+  const nodes = await Promise.all(refusals.map(() => startWorldNode(t, chain)));
   for (const [index, node] of nodes.entries()) {
     let refused = 0;
     const response = (truth: object, { id }: { readonly id: unknown }) =>

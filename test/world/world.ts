@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createUnitsOf } from "../../src/access/providerUnits.ts";
 import { createFeedServer } from "../devnet/feedServer.ts";
@@ -7,7 +6,7 @@ import type { Lifespan } from "../support/servers/redis.ts";
 import { BLOCK_MS } from "./chain/blockTime.ts";
 import { TruthChain } from "./chain/truthChain.ts";
 import { createTurns } from "./chain/turns.ts";
-import { startTruthNode, type TruthNode } from "./nodes/truthNode.ts";
+import { startWorldNode, type WorldNode } from "./nodes/worldNode.ts";
 import type { RunningProxy, TestedProxy } from "./proxies/proxy.ts";
 import { MESSAGES_A_BLOCK, type ScenarioWorld } from "./scenarios/scenario.ts";
 
@@ -50,10 +49,12 @@ export const countCalls = ({ nodes }: ScenarioWorld): { readonly calls: number; 
 };
 
 /** Waits for a number of new heads. */
-export const untilBlocks = async ({ events }: TruthChain, blocks: number): Promise<void> => {
-  for (let block = 0; block < blocks; block++) {
-    await once(events, "head");
-  }
+export const untilBlocks = async (chain: TruthChain, blocks: number): Promise<void> => {
+  const passed = Promise.withResolvers<void>();
+  let left = blocks;
+  const stop = chain.onHead(() => --left === 0 && passed.resolve());
+  await passed.promise;
+  stop();
 };
 
 /** Seals a block in each block time, after its messages in the feed. */
@@ -92,14 +93,14 @@ export const startWorld = async <Running extends RunningProxy>(
     chain.lagBound.close();
     other.lagBound.close();
   });
-  const nodes: TruthNode[] = [];
+  const nodes: WorldNode[] = [];
   for (let count = 0; count < NODES; count++) {
-    nodes.push(await startTruthNode(t, chain));
+    nodes.push(await startWorldNode(t, chain));
   }
-  const otherNode = await startTruthNode(t, other);
+  const otherNode = await startWorldNode(t, other);
   const [feed, otherFeed] = [await createFeedServer("text"), await createFeedServer("text")];
   t.after(() => Promise.all([feed.close(), otherFeed.close()]));
-  chain.events.on("message", feed.send);
+  chain.feed.on("message", feed.send);
   const change = createTurns();
   const ending = new AbortController();
   const building = [build({ chain, change }, feeds > 0, createRandomBelow(seed + 1), ending.signal)];

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createFeedServer } from "../../devnet/feedServer.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
-import { StandInCalls } from "../../world/nodes/standInCalls.ts";
-import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { startWorldNode } from "../../world/nodes/worldNode.ts";
 import { FeedWorld } from "../../world/state/feedWorld.ts";
 import { StandInChain, type StandInFork } from "../../world/state/standInChain.ts";
 import { WalletWorld, type WalletWorldOptions } from "../../world/state/walletWorld.ts";
@@ -45,8 +44,8 @@ export interface NodeCounts {
 
 /** Blocks that exist before the first request. */
 const FIRST_BLOCKS = 300;
-const TRACE_MS = 80;
-const ACCESS_LIST_MS = 10;
+/** Time until a node answers some methods. */
+const DELAYS_MS: Readonly<Record<string, number>> = { debug_traceBlockByHash: 80, eth_getBlockAccessList: 10 };
 const SEED = 15;
 
 const FLASHBLOCK_MS = 200;
@@ -55,7 +54,6 @@ const MIN_MESSAGES = 2;
 /** A chain on which blocks are sealed. */
 interface RunningWorld {
   readonly chain: StandInChain;
-  readonly execution: StandInCalls;
   readonly feedUrl: string | undefined;
 }
 
@@ -103,12 +101,11 @@ const startWorld = async (
   for (let index = 0; index < FIRST_BLOCKS; index++) {
     world.mine();
   }
-  const execution = await StandInCalls.create(chain);
   if (source === "feed") {
-    return { chain, execution, feedUrl: await startSequencer(chain, options, blockMs) };
+    return { chain, feedUrl: await startSequencer(chain, options, blockMs) };
   }
   void repeat(blockMs, () => world.mine());
-  return { chain, execution, feedUrl: undefined };
+  return { chain, feedUrl: undefined };
 };
 
 const start = async (options: WalletNodesOptions) => {
@@ -122,16 +119,11 @@ const start = async (options: WalletNodesOptions) => {
   };
   const started = await Promise.all(
     options.nodes.map(async ({ name, source }) => {
-      const { chain, execution, feedUrl } = await worldOf(source);
-      const node = await StandInNode.start({
-        ...{ chain, execution },
+      const { chain, feedUrl } = await worldOf(source);
+      // It ends with the process.
+      const node = await startWorldNode({ after: () => undefined }, chain, {
         traces: source === "trace" ? "geth" : undefined,
-        hasAccessLists: source === "accessList",
-        hasProofs: source === "accessList",
-        delayMs: {
-          ...{ debug_traceBlockByHash: TRACE_MS },
-          eth_getBlockAccessList: ACCESS_LIST_MS,
-        },
+        beforeResponse: (method) => (method in DELAYS_MS ? sleep(DELAYS_MS[method]) : undefined),
       });
       return { name, node, chain, urls: { url: node.url, feedUrl } };
     }),

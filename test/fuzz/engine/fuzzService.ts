@@ -5,7 +5,7 @@ import type { ChainCall } from "../../support/servers/sealedChain.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
 import { answerCall } from "../../world/chain/nodeAnswers.ts";
 import { TruthChain } from "../../world/chain/truthChain.ts";
-import { startTruthNode } from "../../world/nodes/truthNode.ts";
+import { startWorldNode } from "../../world/nodes/worldNode.ts";
 import { readCorpus } from "./corpus.ts";
 import { mutateBytes } from "./mutateBytes.ts";
 import type { Choices } from "./random.ts";
@@ -41,7 +41,7 @@ export const startFuzzService = async (
   more: { readonly chain?: Partial<ServiceChain>; readonly rest?: Parameters<typeof createService>[1] } = {},
 ): Promise<FuzzService> => {
   const chain = await TruthChain.create(CHAIN_ID, 1);
-  const node = await startTruthNode(t, chain);
+  const node = await startWorldNode(t, chain);
   const service = await createService(
     { nodes: [{ url: node.url }], blockTimeMs: 1_000, forks: "prague", ...more.chain },
     more.rest,

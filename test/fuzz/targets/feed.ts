@@ -48,7 +48,7 @@ export const createTarget: CreateTarget = async (t) => {
   const fuzzed = await startFuzzService(t, { chain: { pending: { feeds: [feed.url] } } });
   const { chain, service } = fuzzed;
   const messages: Flashblock[] = [];
-  chain.events.on("message", (message: Flashblock) => {
+  chain.feed.on("message", (message: Flashblock) => {
     messages.push(message);
     messages.splice(0, messages.length - MESSAGES);
     feed.send(message);

@@ -7,7 +7,7 @@ import { answerCall } from "../../world/chain/nodeAnswers.ts";
 import { SENDERS } from "../../world/chain/openBlock.ts";
 import { ancestorAt } from "../../world/chain/sealedBlock.ts";
 import { TruthChain } from "../../world/chain/truthChain.ts";
-import { startTruthNode } from "../../world/nodes/truthNode.ts";
+import { startWorldNode } from "../../world/nodes/worldNode.ts";
 import { checkResponse } from "../engine/fuzzService.ts";
 import { mutateBytes } from "../engine/mutateBytes.ts";
 import { mutateJson } from "../engine/mutateJson.ts";
@@ -68,7 +68,7 @@ const spoil = (text: string, choices: Choices): string => {
 /** Responses of a node, changed on their way. A response is that of its call, or an error. */
 export const createTarget: CreateTarget = async (t) => {
   const chain = await TruthChain.create(901, 1);
-  const node = await startTruthNode(t, chain);
+  const node = await startWorldNode(t, chain);
   let current: Choices | undefined;
   let spoilt = "";
   const front = await startFront(async (body) => {

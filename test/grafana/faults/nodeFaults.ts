@@ -5,7 +5,7 @@ import { createFakeNode } from "../../support/fakes/fakeNode.ts";
 import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
-import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { startWorldNode } from "../../world/nodes/worldNode.ts";
 import { WrittenChain } from "../../world/state/writtenChain.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
 import type { AlertFault, FaultyProcess } from "./alertFault.ts";
@@ -64,8 +64,7 @@ const CALLS_BETWEEN_REFUSALS = 30;
 const startDisagreement = async (t: Lifespan) => {
   const written = new WrittenChain("prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const honest = await StandInNode.start({ chain: written.chain, traces: "geth" });
-  t.after(() => honest.close());
+  const honest = await startWorldNode(t, written.chain, { traces: "geth" });
   const [first, liar] = [await startLyingNode(t, honest.url), await startLyingNode(t, honest.url)];
   const service = await serve(t, {
     nodes: [first, liar].map(({ url }, priority) => ({ url, priority })),

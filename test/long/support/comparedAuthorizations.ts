@@ -8,8 +8,8 @@ import { createMessage } from "../../support/builders/plainCall.ts";
 import { createRandom, pick } from "../../support/builders/randomValues.ts";
 import type { Overrides } from "../../world/chain/nodeAnswers.ts";
 import { callAtOneBlock } from "../../world/judge/comparedReads.ts";
-import { stateReaderAt } from "../../world/nodes/standInCalls.ts";
 import { CodeHashes } from "../../world/state/codeHashes.ts";
+import { stateReaderAt } from "../../world/state/standInCalls.ts";
 import { CHAIN_ID, type StandInBlock, type StandInChain } from "../../world/state/standInChain.ts";
 import { createAuthority } from "../../world/state/standInTransactions.ts";
 

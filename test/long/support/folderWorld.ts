@@ -3,8 +3,9 @@ import type { configSchema } from "../../../src/config/schema.ts";
 import type { Address } from "../../../src/ethereum/hex.ts";
 import { addressOf } from "../../support/builders/stateModel.ts";
 import { askAll } from "../../support/clients/askAll.ts";
+import type { Lifespan } from "../../support/servers/redis.ts";
 import { type ChainCall, createSealedChain } from "../../support/servers/sealedChain.ts";
-import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { startWorldNode } from "../../world/nodes/worldNode.ts";
 import { WrittenChain } from "../../world/state/writtenChain.ts";
 
 type Config = z.input<typeof configSchema>;
@@ -31,7 +32,6 @@ export interface FolderWorld {
   /** Whether new blocks with new balances are mined. */
   mines: boolean;
   configOf(folder: string): Config;
-  close(): Promise<void>;
 }
 
 const quantity = (value: number): string => `0x${value.toString(16)}`;
@@ -56,24 +56,25 @@ const createCalls = (token: string, transactions: readonly string[]): ChainCall[
   return [...logs, ...receipts, ...calls.flat()];
 };
 
-const createStateChain = async () => {
+const createStateChain = async (t: Lifespan) => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => addressOf(index));
   const written = new WrittenChain("amsterdam");
   written.mine(accounts.map((account) => [account, 1n]));
-  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true, pushes: true });
+  const node = await startWorldNode(t, written.chain);
   return { accounts, written, node };
 };
 
-/** Creates both nodes. The truth is read from them, so that no answer of forebay decides what is right. */
-export const createFolderWorld = async (): Promise<FolderWorld> => {
+/** Creates both nodes. They end with the test. The truth is read from them, so that no answer of forebay decides what is right. */
+export const createFolderWorld = async (t: Lifespan): Promise<FolderWorld> => {
   const sealed = await createSealedChain(EMPTY_BLOCKS);
   const { devnet, token, final } = sealed;
+  t.after(() => devnet.close());
   const calls = createCalls(
     token,
     final.flatMap(({ transactions }) => transactions),
   );
   const truth = new Map((await askAll(devnet.anvilUrl, calls)).map(({ call, result }) => [call, result]));
-  const { accounts, written, node } = await createStateChain();
+  const { accounts, written, node } = await createStateChain(t);
   const world: FolderWorld = {
     calls,
     truthOf: (call) => truth.get(call),
@@ -99,10 +100,6 @@ export const createFolderWorld = async (): Promise<FolderWorld> => {
       server: { dataDir: folder },
       log: { level: "info" },
     }),
-    close: async () => {
-      clearInterval(mining);
-      await Promise.all([devnet.close(), node.close()]);
-    },
   };
   const mining = setInterval(() => {
     if (world.mines) {
@@ -111,5 +108,6 @@ export const createFolderWorld = async (): Promise<FolderWorld> => {
       written.mine([[account, BigInt(height)]]);
     }
   }, BLOCK_MS);
+  t.after(() => clearInterval(mining));
   return world;
 };

@@ -4,7 +4,6 @@ import { pick } from "../../support/builders/randomValues.ts";
 import { rpc } from "../../support/clients/rpc.ts";
 import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
-import type { StandInCalls } from "../../world/nodes/standInCalls.ts";
 import { STAND_IN_ACCOUNTS } from "../../world/state/randomStateBlocks.ts";
 import { replicaConfig, type SharedReplicasOptions, SOURCE_METHODS, startSourceNode } from "./sharedReplicas.ts";
 
@@ -12,7 +11,6 @@ const KILLED_SHARE = 0.3;
 const READ_MS = 100;
 
 export interface KilledHolderOptions extends Omit<SharedReplicasOptions, "onSource"> {
-  readonly execution: StandInCalls;
   readonly random: () => number;
 }
 
@@ -21,8 +19,8 @@ export interface KilledHolderOptions extends Omit<SharedReplicasOptions, "onSour
  * started again. Resolves with the number of kills.
  */
 export const runKilledHolder = async (t: Lifespan, options: KilledHolderOptions, signal: AbortSignal) => {
-  const { chain, execution, source, random } = options;
-  const honest = await startSourceNode(t, chain, execution, source);
+  const { random } = options;
+  const honest = await startSourceNode(t, options);
   let server: ConfiguredServer | undefined;
   let killing: Promise<void> | undefined;
   let kills = 0;

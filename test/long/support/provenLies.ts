@@ -1,4 +1,5 @@
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import type { Lie } from "../../support/fakes/lyingNode.ts";
 import type { StandInChain } from "../../world/state/standInChain.ts";
 import { wordOf } from "../../world/state/stateKeys.ts";
 
@@ -13,12 +14,12 @@ interface Told {
 }
 
 /** Returns the false result. Undefined: the lie does not fit this result. */
-type Lie = (told: Told) => unknown;
+type ToldLie = (told: Told) => unknown;
 
 /** The lies about a kind of result, by their names. */
 interface LieGroup {
   readonly methods: readonly string[];
-  readonly lies: Readonly<Record<string, Lie>>;
+  readonly lies: Readonly<Record<string, ToldLie>>;
 }
 
 const FALSE_WORD = wordOf(0xbadn);
@@ -30,13 +31,13 @@ const copyOf = <Value>(value: Value): Value => structuredClone(value);
 
 /** A lie about one object. */
 const changed =
-  (change: (copy: Part, told: Told) => boolean | undefined): Lie =>
+  (change: (copy: Part, told: Told) => boolean | undefined): ToldLie =>
   (told) => {
     const copy = copyOf(told.result) as Part | null;
     return copy === null || change(copy, told) === false ? undefined : copy;
   };
 
-const withField = (name: string, value: unknown): Lie =>
+const withField = (name: string, value: unknown): ToldLie =>
   changed((copy) => {
     copy[name] = value;
     return true;
@@ -61,7 +62,7 @@ const HEADER_LIES: LieGroup = {
 };
 
 /** A lie about the first account of a list that has items under a name. */
-const inAccount = (name: string, change: (items: Part[], account: Part, list: Part[]) => void): Lie =>
+const inAccount = (name: string, change: (items: Part[], account: Part, list: Part[]) => void): ToldLie =>
   changed((copy) => {
     const list = partsIn(copy);
     const account = list.findLast((each) => partsIn(each[name]).length > 0);
@@ -73,7 +74,7 @@ const inAccount = (name: string, change: (items: Part[], account: Part, list: Pa
   });
 
 /** A lie about a list with two accounts or more. */
-const inList = (change: (list: Part[]) => void): Lie =>
+const inList = (change: (list: Part[]) => void): ToldLie =>
   changed((copy) => {
     const list = partsIn(copy);
     if (list.length < 2) {
@@ -111,13 +112,13 @@ const LIST_LIES: LieGroup = {
 };
 
 /** A lie about a proof with slots. */
-const inSlots = (change: (slots: Part[]) => boolean | undefined): Lie =>
+const inSlots = (change: (slots: Part[]) => boolean | undefined): ToldLie =>
   changed((copy) => {
     const slots = partsIn(copy.storageProof);
     return slots.length > 0 && change(slots);
   });
 
-const inNodes = (change: (nodes: string[]) => void): Lie =>
+const inNodes = (change: (nodes: string[]) => void): ToldLie =>
   changed((copy) => {
     const nodes = copy.accountProof as string[];
     change(nodes);
@@ -128,11 +129,11 @@ const flipDigit = (text: string): string => `${text.slice(0, -1)}${text.endsWith
 
 /** A proof of another block or of another account, with the address that was asked for. */
 const otherProof =
-  (choose: (told: Told) => { readonly hash: Hash | undefined; readonly address: Address }): Lie =>
+  (choose: (told: Told) => { readonly hash: Hash | undefined; readonly address: Address }): ToldLie =>
   (told) => {
     const [address, slots] = told.params as [Address, readonly Hash[]];
     const { hash, address: other } = choose(told);
-    const proof = told.chain.block(hash)?.proofOf(other, slots);
+    const proof = told.chain.block(hash)?.proofOf?.(other, slots);
     const isOther = JSON.stringify(proof?.accountProof) !== JSON.stringify((told.result as Part).accountProof);
     return proof !== undefined && isOther ? { ...proof, address } : undefined;
   };
@@ -223,7 +224,7 @@ const tracedAccounts = (trace: unknown): Part[] =>
   partsIn(trace).flatMap(({ result }) => Object.values(((result as Part | undefined)?.post ?? {}) as Part) as Part[]);
 
 /** A lie about the slots of a traced account, before and after its transaction. */
-const inTracedSlots = (change: (slots: Part, name: string) => void): Lie =>
+const inTracedSlots = (change: (slots: Part, name: string) => void): ToldLie =>
   changed((copy) => {
     const account = tracedAccounts(copy).findLast(({ storage }) => storage !== undefined);
     const slots = account?.storage as Part | undefined;
@@ -250,7 +251,7 @@ const CLAIM_LIES: LieGroup = {
 };
 
 /** A lie about the nodes of a witness. */
-const inWitness = (change: (nodes: string[]) => void): Lie =>
+const inWitness = (change: (nodes: string[]) => void): ToldLie =>
   changed((copy) => {
     change(copy.state as string[]);
     return true;
@@ -305,17 +306,11 @@ export class ProvenLiar {
   }
 
   /** Returns the lies of one endpoint. A wrong header or proof suspends it, so that it would tell no others. */
-  liesAbout(kind: LyingKind): Readonly<Record<string, (result: unknown, params: readonly unknown[]) => unknown>> {
-    const byMethod = GROUPS[kind].flatMap(({ methods, lies }) =>
-      methods.map(
-        (method) =>
-          [
-            method,
-            (result: unknown, params: readonly unknown[]) => this.#answer(lies, { result, params, chain: this.#chain }),
-          ] as const,
-      ),
-    );
-    return Object.fromEntries(byMethod);
+  liesAbout(kind: LyingKind): readonly Lie[] {
+    return GROUPS[kind].map(({ methods, lies }) => ({
+      ...{ name: kind, methods },
+      result: (result, { params }) => this.#answer(lies, { result, params, chain: this.#chain }),
+    }));
   }
 
   #answer(lies: LieGroup["lies"], told: Told): unknown {

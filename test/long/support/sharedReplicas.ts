@@ -2,8 +2,7 @@ import { type Address, formatQuantity } from "../../../src/ethereum/hex.ts";
 import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
-import { StandInCalls } from "../../world/nodes/standInCalls.ts";
-import { StandInNode } from "../../world/nodes/standInNode.ts";
+import { startWorldNode, type WorldNode } from "../../world/nodes/worldNode.ts";
 import { STAND_IN_ACCOUNTS } from "../../world/state/randomStateBlocks.ts";
 import type { StandInChain } from "../../world/state/standInChain.ts";
 
@@ -56,7 +55,7 @@ const LIES: readonly Lie[] = [
 
 export interface SharedReplica {
   readonly service: Service;
-  readonly node: StandInNode;
+  readonly node: WorldNode;
 }
 
 export interface SharedReplicasOptions {
@@ -84,30 +83,21 @@ export const replicaConfig = (
   cache: { redis: redisUrl, redisTimeoutMs: REDIS_TIMEOUT_MS },
 });
 
-/** Starts a node that shows these blocks, and has the source of write sets. */
-export const startSourceNode = async (
+/** Starts a node that has the source of write sets. */
+export const startSourceNode = (
   t: Lifespan,
-  chain: StandInChain,
-  execution: StandInCalls,
-  source: SharedReplicasOptions["source"],
-): Promise<StandInNode> => {
-  const sources = source === "trace" ? { traces: "geth" as const } : { hasAccessLists: true };
-  const node = await StandInNode.start({ chain, execution, ...sources });
-  t.after(() => node.close());
-  return node;
-};
+  { chain, source }: Pick<SharedReplicasOptions, "chain" | "source">,
+): Promise<WorldNode> => startWorldNode(t, chain, { traces: source === "trace" ? "geth" : undefined });
 
 /** Starts three replicas with one Redis. Each has a node of its own, and that of the last one lies. */
 export const startSharedReplicas = async (t: Lifespan, options: SharedReplicasOptions) => {
-  const { chain, source, onSource } = options;
-  const execution = await StandInCalls.create(chain);
   const start = async (isLiar: boolean): Promise<SharedReplica> => {
-    const honest = await startSourceNode(t, chain, execution, source);
-    const node = await startLyingNode(t, honest.url, [...(isLiar ? LIES : []), onSource]);
+    const honest = await startSourceNode(t, options);
+    const node = await startLyingNode(t, honest.url, [...(isLiar ? LIES : []), options.onSource]);
     const { chains, cache } = replicaConfig(options, node.url, isLiar ? "liar" : "honest");
     const service = await createService(chains, { cache });
     t.after(() => service.close());
     return { service, node: honest };
   };
-  return { honest: [await start(false), await start(false)] as const, lying: await start(true), execution };
+  return { honest: [await start(false), await start(false)] as const, lying: await start(true) };
 };

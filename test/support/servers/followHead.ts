@@ -8,15 +8,15 @@ import type { Service } from "./service.ts";
  */
 export const followHead = (
   { chains }: Pick<Service, "chains">,
-  { latest }: { readonly latest: { readonly hash: string } },
+  { head }: { readonly head: { readonly hash: string } },
 ): Promise<void> =>
   until(
-    async () => (await chains[0]?.upstreams.heads.refresh())?.latest.hash === latest.hash,
+    async () => (await chains[0]?.upstreams.heads.refresh())?.latest.hash === head.hash,
     "the newest block is the served head",
   );
 
 /** Makes the newest block of anvil the served head. */
 export const followAnvil = async (service: Pick<Service, "chains">, anvil: Pick<Anvil, "call">): Promise<void> => {
-  const latest = (await anvil.call("eth_getBlockByNumber", "latest", false)) as { readonly hash: string };
-  await followHead(service, { latest });
+  const head = (await anvil.call("eth_getBlockByNumber", "latest", false)) as { readonly hash: string };
+  await followHead(service, { head });
 };

@@ -1,6 +1,6 @@
 import { formatQuantity } from "../../../src/ethereum/hex.ts";
 import { TruthChain } from "../../world/chain/truthChain.ts";
-import { startTruthNode } from "../../world/nodes/truthNode.ts";
+import { startWorldNode } from "../../world/nodes/worldNode.ts";
 import { rpc } from "../clients/rpc.ts";
 import { callsOf, forwardTo, type NodeCall, startFront } from "../fakes/front.ts";
 import type { Lifespan } from "./redis.ts";
@@ -26,7 +26,7 @@ export const startIndexedChain = async (t: Lifespan, blocks: number): Promise<In
   while (chain.head.number < blocks) {
     await chain.mine(1);
   }
-  const node = await startTruthNode(t, chain);
+  const node = await startWorldNode(t, chain);
   const calls = new Map<string, number>();
   const front = await startFront((body) => {
     for (const call of callsOf(body)) {

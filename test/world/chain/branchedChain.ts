@@ -112,16 +112,13 @@ export class BranchedChain implements FakeChain {
   /** The methods of a node that has this chain. It returns replaced blocks by hash. */
   handlers(): Record<string, (params: readonly unknown[]) => unknown> {
     const chain = {
-      chainId: this.chainId,
+      ...{ chainId: this.chainId, finality: FINALITY },
       block: (hash: unknown) => this.byHash(hash)?.truth,
       holding: (hash: unknown) =>
         this.#blocks.filter(({ transaction }) => transaction === hash).map(({ truth }) => truth),
     };
     return Object.fromEntries(
-      METHODS.map((method) => [
-        method,
-        (params) => answerCall({ chain, head: this.latest.truth, finality: FINALITY }, method, params),
-      ]),
+      METHODS.map((method) => [method, (params) => answerCall({ chain, head: this.latest.truth }, method, params)]),
     );
   }
 

@@ -1,5 +1,6 @@
 import { type Address, type Data, formatQuantity } from "../../../src/ethereum/hex.ts";
 import { FakeError } from "../../support/fakes/front.ts";
+import type { TraceDialect } from "../state/diffTrace.ts";
 import { wordOf, ZERO_WORD } from "../state/stateKeys.ts";
 import { ancestorAt, BASE_FEE, type BlockState, GAS_LIMIT, isAncestor, type SealedBlock } from "./sealedBlock.ts";
 
@@ -14,6 +15,9 @@ const FINALITY: Finality = { safe: 16, finalized: 40 };
 /** The blocks that a node knows, of all branches. */
 export interface NodeRecord {
   readonly chainId: number;
+  readonly finality?: Finality;
+  /** Executes calls. Default: a contract returns its slot 0. */
+  readonly execution?: { answer(block: SealedBlock, call: CallObject, overrides: Overrides): unknown };
   block(hash: unknown): SealedBlock | undefined;
   /** Returns the blocks that contain a transaction. */
   holding(transaction: unknown): readonly SealedBlock[];
@@ -31,13 +35,20 @@ export interface CallObject {
 
 export type Overrides = Readonly<Record<Address, { readonly code?: Data; readonly balance?: Data }>>;
 
+/** What not every node of a chain has. */
+export interface NodeAbilities {
+  /** The form of traces. Undefined: the node has no traces. */
+  readonly traces?: TraceDialect | undefined;
+  /** Whether a node with traces has callTracer too. Default: true. */
+  readonly hasCallTraces?: boolean | undefined;
+  /** The node has execution witnesses. The headers of the chain need state roots. */
+  readonly hasWitnesses?: boolean | undefined;
+}
+
 /** What a node answers from: its head, and what it knows. */
-export interface NodeView {
+export interface NodeView extends NodeAbilities {
   readonly chain: NodeRecord;
   readonly head: SealedBlock;
-  readonly finality?: Finality;
-  /** Executes a call. Default: a contract returns its slot 0. */
-  readonly call?: (block: SealedBlock, call: CallObject, overrides: Overrides) => unknown;
 }
 
 type Params = readonly unknown[];
@@ -45,17 +56,23 @@ type Answer = (view: NodeView, params: Params) => unknown;
 
 const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
 
-const findBlock = ({ chain, head, finality = FINALITY }: NodeView, parameter: unknown): SealedBlock | undefined => {
+const findBlock = ({ chain, head }: NodeView, parameter: unknown): SealedBlock | undefined => {
   const id = typeof parameter === "object" && parameter !== null ? Reflect.get(parameter, "blockHash") : parameter;
   if (typeof id === "string" && id.length === 66) {
     return chain.block(id);
   }
-  const depths: Readonly<Record<string, number>> = { latest: 0, pending: 0, earliest: head.number, ...finality };
+  const depths: Readonly<Record<string, number>> = {
+    latest: 0,
+    pending: 0,
+    earliest: head.number,
+    ...FINALITY,
+    ...chain.finality,
+  };
   const depth = depths[String(id ?? "latest")];
   return ancestorAt(head, depth === undefined ? Number(id) : Math.max(0, head.number - depth));
 };
 
-export const stateBlock = (view: NodeView, parameter: unknown): SealedBlock => {
+const stateBlock = (view: NodeView, parameter: unknown): SealedBlock => {
   const block = findBlock(view, parameter);
   if (block === undefined) {
     throw new FakeError(-32_000, "header not found");
@@ -135,21 +152,58 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   eth_getStorageAt: (view, [address, slot, block]) =>
     stateAt(view, block).slot(lower(address), wordOf(BigInt(String(slot)))),
   eth_getProof: (view, [address, slots, block]) => {
-    const proof = stateBlock(view, block).proofOf(lower(address), [slots].flat().map(String));
+    const proof = stateBlock(view, block).proofOf?.(lower(address), [slots].flat().map(String));
     if (proof === undefined) {
       throw new FakeError(-32_000, "missing trie node");
     }
     return proof;
   },
+  eth_getBlockAccessList: (view, [block]) => stateBlock(view, block).accessList?.json,
+  debug_getRawBlockAccessList: (view, [block]) => stateBlock(view, block).accessList?.raw,
+  debug_executionWitness: (view, [block]) => {
+    const state = stateBlock(view, block).witness?.() ?? [];
+    return { state, codes: [], keys: null, headers: [] };
+  },
+  debug_traceBlockByHash: (view, [hash, options]) => traceBlock(view, hash, options as TraceOptions),
   eth_feeHistory: (view, [count, block]) => formatFees(stateBlock(view, block), Number(count)),
   eth_call: (view, [call, block, overrides]) =>
-    (view.call ?? readSlot)(stateBlock(view, block), Object(call), Object(overrides)),
+    (view.chain.execution ?? SLOT_READS).answer(stateBlock(view, block), Object(call), Object(overrides)),
 };
 
 const stateAt = (view: NodeView, parameter: unknown): BlockState => stateBlock(view, parameter).state;
 
-const readSlot = ({ state }: SealedBlock, { to }: CallObject): Data =>
-  to === undefined || state.code(lower(to)) === "0x" ? "0x" : state.slot(lower(to), ZERO_WORD);
+const SLOT_READS = {
+  answer: ({ state }: SealedBlock, { to }: CallObject): Data =>
+    to === undefined || state.code(lower(to)) === "0x" ? "0x" : state.slot(lower(to), ZERO_WORD),
+};
+
+interface TraceOptions {
+  readonly tracer: string;
+  readonly tracerConfig?: { readonly disableCode?: boolean };
+}
+
+const traceBlock = (
+  { chain, traces: dialect = "geth", hasCallTraces = true }: NodeView,
+  hash: unknown,
+  { tracer, tracerConfig }: TraceOptions,
+): unknown => {
+  const block = chain.block(hash);
+  if (block === undefined || (tracer === "callTracer" && !hasCallTraces)) {
+    throw new FakeError(-32_000, block === undefined ? "block not found" : "tracer not found");
+  }
+  return tracer === "callTracer"
+    ? block.callTrace
+    : block.trace?.({ dialect, disableCode: tracerConfig?.disableCode === true });
+};
+
+/** Whether a node has a method that others do not have. */
+const ABILITIES: Readonly<Record<string, (view: NodeView) => boolean>> = {
+  eth_getProof: ({ head }) => head.proofOf !== undefined,
+  eth_getBlockAccessList: ({ head }) => head.accessList !== undefined,
+  debug_getRawBlockAccessList: ({ head }) => head.accessList !== undefined,
+  debug_executionWitness: ({ hasWitnesses }) => hasWitnesses === true,
+  debug_traceBlockByHash: ({ traces }) => traces !== undefined,
+};
 
 /** A fee history of blocks with one base fee. */
 const formatFees = (newest: SealedBlock, count: number) => {
@@ -169,14 +223,11 @@ const formatBlock = (block: SealedBlock | undefined, isFull: unknown): unknown =
 const count = (block: SealedBlock | undefined): unknown =>
   block === undefined ? null : formatQuantity(block.hashes.length);
 
-export const methodNotFound = (method: string): FakeError =>
-  new FakeError(-32_601, `the method ${method} does not exist/is not available`);
-
 /** Answers a call as a node with this view does. Throws a FakeError. */
 export const answerCall = (view: NodeView, method: string, params: Params): unknown => {
   const answer = ANSWERS[method];
-  if (answer === undefined) {
-    throw methodNotFound(method);
+  if (answer === undefined || ABILITIES[method]?.(view) === false) {
+    throw new FakeError(-32_601, `the method ${method} does not exist/is not available`);
   }
   return answer(view, params);
 };

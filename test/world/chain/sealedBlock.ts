@@ -30,6 +30,8 @@ import { encodeReceipt, formatReceipt, type Receipt, type RpcLog } from "../../.
 import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 import type { Transaction } from "../../../src/ethereum/transaction.ts";
 import type { ProofResponse } from "../../support/builders/provenState.ts";
+import type { BlockAccessList } from "../state/blockAccessList.ts";
+import type { TraceForm } from "../state/diffTrace.ts";
 
 export const BASE_FEE = 7n;
 export const GAS_LIMIT = 30_000_000n;
@@ -58,8 +60,13 @@ export interface SealedBlock {
   readonly receipts: readonly Readonly<Record<string, unknown>>[] | undefined;
   readonly logs: readonly RpcLog[];
   readonly state: BlockState;
-  /** Answers eth_getProof. Undefined: the node has no proof. */
-  proofOf(address: Address, slots: readonly string[]): ProofResponse | undefined;
+  /** Answers eth_getProof. Undefined: nodes have no proofs, or none of this block. */
+  readonly proofOf?: ((address: Address, slots: readonly string[]) => ProofResponse | undefined) | undefined;
+  /** Returns the trie nodes of an execution witness, the root first. Undefined: there is none. */
+  readonly witness?: (() => readonly Data[] | undefined) | undefined;
+  readonly accessList?: BlockAccessList | undefined;
+  readonly trace?: (form: TraceForm) => readonly unknown[];
+  readonly callTrace?: readonly unknown[];
 }
 
 export interface SentTransaction {
@@ -173,7 +180,7 @@ const formatLastReceipt = (last: ReturnType<typeof formatPostExec>, receipts: re
 };
 
 /** Creates a block, sealed or still growing, with every response that a node gives about it but for its state. */
-export const sealBlock = (content: SealedContent): Omit<SealedBlock, "parent" | "state" | "proofOf"> => {
+export const sealBlock = (content: SealedContent): Omit<SealedBlock, "parent" | "state"> => {
   const { parent, own, receipts, refunds, withdrawals = [] } = content;
   const postExec = postExecOf(BigInt((parent?.number ?? -1) + 1), refunds);
   const raws = [...own.map(({ transaction }) => transaction.raw), ...(postExec === undefined ? [] : [postExec.raw])];

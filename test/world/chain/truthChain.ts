@@ -1,44 +1,30 @@
 import { EventEmitter } from "node:events";
 import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import type { Flashblock } from "../../devnet/flashblock.ts";
+import { between, ChainRecord, type Recorded } from "./chainRecord.ts";
 import { LagBound } from "./lagBound.ts";
 import { createGenesis, OpenBlock, type TruthSeed } from "./openBlock.ts";
 import type { TruthBlock } from "./truthBlock.ts";
 
-/** A block, and the time from which it was the head, or was visible in the feed. */
-export interface Recorded {
-  readonly atMs: number;
-  readonly block: TruthBlock;
-}
-
-interface TruthChainEvents {
-  head: [TruthBlock];
-  message: [Flashblock];
-}
-
 const FIRST_BLOCKS = 150;
 
-/** The devnet's own record: all blocks of all branches, and what was the head when. */
-export class TruthChain {
-  readonly chainId: number;
+/** The devnet's own record. Its blocks call one contract, and a feed announces them. */
+export class TruthChain extends ChainRecord<TruthBlock> {
   readonly lagBound: LagBound;
-  readonly events = new EventEmitter<TruthChainEvents>();
+  readonly feed = new EventEmitter<{ message: [Flashblock] }>();
   readonly #source: TruthSeed;
-  readonly #blocks = new Map<Hash, TruthBlock>();
   readonly #publishedMs = new Map<Hash, number>();
   readonly #firstSeenMs = new Map<string, number>();
-  readonly #byTransaction = new Map<Hash, TruthBlock[]>();
-  readonly #heads: Recorded[] = [];
-  readonly #prefixes: Recorded[] = [];
+  readonly #prefixes: Recorded<TruthBlock>[] = [];
   readonly #newest: Hash[] = [];
   #open: OpenBlock | undefined;
   /** Blocks that no feed announced give back gas. */
   givesBack = false;
 
   private constructor(source: TruthSeed, genesis: TruthBlock, maxLagMs: number | undefined) {
+    super(source.chainId);
     this.lagBound = new LagBound(maxLagMs);
     this.#source = source;
-    this.chainId = source.chainId;
     this.#publish(genesis);
   }
 
@@ -57,25 +43,13 @@ export class TruthChain {
     return chain;
   }
 
-  get head(): TruthBlock {
-    const newest = this.#heads.at(-1);
-    if (newest === undefined) {
-      throw new Error("a chain without blocks");
-    }
-    return newest.block;
-  }
-
   get transactions(): readonly Hash[] {
     return this.#newest;
   }
 
-  block(hash: unknown): TruthBlock | undefined {
-    return this.#blocks.get(hash as Hash);
-  }
-
   /** Returns the blocks of all branches with these numbers. */
   blocksBetween(from: number, to: number): readonly TruthBlock[] {
-    return [...this.#blocks.values()].filter(({ number }) => number >= from && number <= to);
+    return [...this.blocks.values()].filter(({ number }) => number >= from && number <= to);
   }
 
   /** Returns the time at which a block first was a head. */
@@ -85,28 +59,18 @@ export class TruthChain {
 
   /** Returns the time at which the chain first had a head of this number. */
   publishedMsOf(number: number): number {
-    return this.#heads.find(({ block }) => block.number >= number)?.atMs ?? Number.POSITIVE_INFINITY;
+    return this.heads.find(({ block }) => block.number >= number)?.atMs ?? Number.POSITIVE_INFINITY;
   }
 
   /** Returns the time at which another head replaced this one. */
   replacedMs(block: TruthBlock): number {
-    const at = this.#heads.findLastIndex((recorded) => recorded.block === block);
-    return this.#heads[at + 1]?.atMs ?? Number.POSITIVE_INFINITY;
+    const at = this.heads.findLastIndex((recorded) => recorded.block === block);
+    return this.heads[at + 1]?.atMs ?? Number.POSITIVE_INFINITY;
   }
 
   /** Returns the time at which a transaction was first in a block or in the feed. */
   firstSeenMs(transaction: string): number {
     return this.#firstSeenMs.get(transaction) ?? Number.POSITIVE_INFINITY;
-  }
-
-  /** Returns the blocks that contain a transaction, sealed or in the feed, on all branches. */
-  holding(transaction: unknown): readonly TruthBlock[] {
-    return this.#byTransaction.get(transaction as Hash) ?? [];
-  }
-
-  /** Returns the heads that the chain had between two times, newest first. */
-  headsBetween(fromMs: number, toMs: number): readonly TruthBlock[] {
-    return between(this.#heads, fromMs, toMs);
   }
 
   /** Returns the blocks of the feed that were visible between two times, newest first. */
@@ -120,7 +84,7 @@ export class TruthChain {
     const block = await this.#open.grow(transactions);
     this.#index(block);
     this.#prefixes.push({ atMs: performance.now(), block });
-    this.events.emit("message", this.#open.message(block, transactions));
+    this.feed.emit("message", this.#open.message(block, transactions));
   }
 
   /** Seals the open block as the feed announced it. */
@@ -138,7 +102,7 @@ export class TruthChain {
   /** Creates a block of a branch that nodes can follow. It is no head of the chain. */
   async extend(parent: TruthBlock, transactions: number): Promise<TruthBlock> {
     const block = await new OpenBlock(parent, this.#source).grow(transactions);
-    this.#blocks.set(block.hash, block);
+    this.blocks.set(block.hash, block);
     this.#addNewest(block);
     this.#index(block);
     return block;
@@ -164,8 +128,8 @@ export class TruthChain {
       if (!this.#firstSeenMs.has(hash)) {
         this.#firstSeenMs.set(hash, atMs);
       }
-      this.#byTransaction.set(hash, [...(this.#byTransaction.get(hash) ?? []), block]);
     }
+    this.holdTransactions(block);
   }
 
   #addNewest({ hashes }: TruthBlock): void {
@@ -177,35 +141,20 @@ export class TruthChain {
   #publish(block: TruthBlock): void {
     const atMs = performance.now();
     const added: TruthBlock[] = [];
-    for (let each: TruthBlock | undefined = block; each && !this.#blocks.has(each.hash); each = each.parent) {
+    for (let each: TruthBlock | undefined = block; each && !this.blocks.has(each.hash); each = each.parent) {
       added.unshift(each);
     }
     for (const each of added) {
-      this.#blocks.set(each.hash, each);
+      this.blocks.set(each.hash, each);
       this.#publishedMs.set(each.hash, atMs);
       this.#addNewest(each);
-      this.#heads.push({ atMs, block: each });
+      this.heads.push({ atMs, block: each });
     }
     if (block.header.parentHash !== ZERO_HASH) {
       this.#index(block);
     }
-    this.events.emit("head", block);
+    this.announce(block);
   }
 }
 
 const MAX_NEWEST = 60;
-
-const between = (recorded: readonly Recorded[], fromMs: number, toMs: number): TruthBlock[] => {
-  const found: TruthBlock[] = [];
-  for (let index = recorded.length - 1; index >= 0; index--) {
-    const each = recorded[index];
-    if (each === undefined || each.atMs > toMs) {
-      continue;
-    }
-    found.push(each.block);
-    if (each.atMs <= fromMs) {
-      break;
-    }
-  }
-  return found;
-};

@@ -5,7 +5,7 @@ import { until } from "../../support/clients/until.ts";
 import { createService } from "../../support/servers/service.ts";
 import { EMITTER } from "../chain/emitter.ts";
 import { TruthChain } from "../chain/truthChain.ts";
-import { startTruthNode } from "../nodes/truthNode.ts";
+import { startWorldNode } from "../nodes/worldNode.ts";
 import { findVerdict } from "./verdict.ts";
 
 const CALL = { method: "eth_call", params: [{ to: EMITTER }, "latest"] };
@@ -17,7 +17,7 @@ test("while two of three nodes are on different children of a new block, that bl
   t.after(() => chain.lagBound.close());
   chain.lagBound.beginFault();
   const old = chain.head;
-  const nodes = [await startTruthNode(t, chain), await startTruthNode(t, chain), await startTruthNode(t, chain)];
+  const nodes = [await startWorldNode(t, chain), await startWorldNode(t, chain), await startWorldNode(t, chain)];
   for (const node of nodes) {
     node.head = old;
   }

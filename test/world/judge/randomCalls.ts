@@ -1,8 +1,8 @@
 import type { Address, Data } from "../../../src/ethereum/hex.ts";
 import { pick } from "../../support/builders/randomValues.ts";
 import type { CallObject, Overrides } from "../chain/nodeAnswers.ts";
-import { formatReturnData, type StandInCalls } from "../nodes/standInCalls.ts";
 import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "../state/randomStateBlocks.ts";
+import { formatReturnData } from "../state/standInCalls.ts";
 import type { StandInChain } from "../state/standInChain.ts";
 import { FAILED, type ReadKind } from "./comparedReads.ts";
 
@@ -77,11 +77,7 @@ const randomCall = (random: () => number): RandomCall => {
 };
 
 /** Random calls, executed on the state of a stand-in chain. `random` selects the calls that are sent again and again. */
-export const createCallReads = (
-  chain: StandInChain,
-  execution: StandInCalls,
-  random: () => number,
-): ReadKind<RandomCall> => {
+export const createCallReads = (chain: StandInChain, random: () => number): ReadKind<RandomCall> => {
   const calls = Array.from({ length: DIFFERENT_CALLS }, () => randomCall(random));
   return {
     ...{ batch: 8, latestShare: 0.8, maxDepth: 200, skipsAboveHead: true },
@@ -93,7 +89,7 @@ export const createCallReads = (
         throw new Error(`no block has the hash ${hash}`);
       }
       // A sender without funds is an error.
-      const result = await execution.call(block, call, overrides).catch(() => undefined);
+      const result = await chain.execution.call(block, call, overrides).catch(() => undefined);
       return result?.status === "success" ? formatReturnData(result) : FAILED;
     },
   };

@@ -6,7 +6,7 @@ import { HEAD_LIES, inventedBlocks, latestWith, wrongParent } from "../../suppor
 import type { Lie } from "../../support/fakes/lyingNode.ts";
 import { BLOCK_MS } from "../chain/blockTime.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
-import type { NodeFault } from "./truthNode.ts";
+import type { NodeFault } from "./worldNode.ts";
 
 const BLOCK_METHODS = ["eth_getBlockByNumber", "eth_getBlockByHash"];
 const MAX_SAWTOOTH_LAG = 8;

@@ -1,20 +1,19 @@
 import type { TestContext } from "node:test";
 import { createService, type ServiceChain } from "../../support/servers/service.ts";
 import type { StandInChain } from "../state/standInChain.ts";
-import { StandInNode, type StandInNodeOptions } from "./standInNode.ts";
+import { startWorldNode, type WorldNodeOptions } from "./worldNode.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
 
-/** Starts a service in front of a node that has geth's traces of the chain. With `pushes`, it pushes its heads. */
+/** Starts a service in front of a node that has geth's traces of the chain. With `pushes`, the service subscribes to its heads. */
 export const startTraced = async (
   t: TestContext,
   chain: StandInChain,
   state: ServiceChain["state"],
-  { pushes = false, hasCallTraces }: Pick<StandInNodeOptions, "pushes" | "hasCallTraces"> = {},
+  { pushes = false, hasCallTraces }: { readonly pushes?: boolean } & Pick<WorldNodeOptions, "hasCallTraces"> = {},
 ) => {
-  const node = await StandInNode.start({ chain, traces: "geth", pushes, hasCallTraces });
-  t.after(() => node.close());
+  const node = await startWorldNode(t, chain, { traces: "geth", hasCallTraces });
   const service = await createService({
     nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],
     blockTimeMs: LONG_MS,

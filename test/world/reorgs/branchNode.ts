@@ -2,7 +2,7 @@ import type { Lifespan } from "../../support/servers/redis.ts";
 import { ancestorAt, isAncestor } from "../chain/sealedBlock.ts";
 import type { TruthBlock } from "../chain/truthBlock.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
-import { startTruthNode, type TruthNode } from "../nodes/truthNode.ts";
+import { startWorldNode, type WorldNode } from "../nodes/worldNode.ts";
 
 interface Stay {
   readonly fromMs: number;
@@ -13,10 +13,10 @@ interface Stay {
 /** A node with a branch of its own. It forgets the blocks that it leaves. */
 export class BranchNode {
   readonly #chain: TruthChain;
-  readonly #node: TruthNode;
+  readonly #node: WorldNode;
   readonly #stays: Stay[] = [];
 
-  private constructor(chain: TruthChain, node: TruthNode) {
+  private constructor(chain: TruthChain, node: WorldNode) {
     this.#chain = chain;
     this.#node = node;
     this.#move(chain.head);
@@ -24,7 +24,7 @@ export class BranchNode {
 
   /** Starts a node with the blocks of the chain. It ends with the test. */
   static async start(t: Lifespan, chain: TruthChain): Promise<BranchNode> {
-    return new BranchNode(chain, await startTruthNode(t, chain, { forgets: true }));
+    return new BranchNode(chain, await startWorldNode(t, chain, { forgets: true }));
   }
 
   get url(): string {

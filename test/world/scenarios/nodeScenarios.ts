@@ -8,7 +8,7 @@ import {
   refusingRanges,
   sawtooth,
 } from "../nodes/nodeFaults.ts";
-import type { NodeFault } from "../nodes/truthNode.ts";
+import type { NodeFault } from "../nodes/worldNode.ts";
 import type { ActingWorld, Scenario } from "./scenario.ts";
 
 const MIN_SLOW_MS = 50;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FeedFaults } from "../../devnet/feedServer.ts";
 import type { TruthChain } from "../chain/truthChain.ts";
-import type { TruthNode } from "../nodes/truthNode.ts";
+import type { WorldNode } from "../nodes/worldNode.ts";
 import type { PromiseName } from "../promises.ts";
 import type { Offer, RunningProxy } from "../proxies/proxy.ts";
 
@@ -10,7 +10,7 @@ export interface ScenarioWorld {
   readonly chain: TruthChain;
   /** A chain with other blocks. */
   readonly other: TruthChain;
-  readonly nodes: readonly TruthNode[];
+  readonly nodes: readonly WorldNode[];
   readonly feed: FeedFaults;
   /** A second connection. It has no messages of its own. */
   readonly otherFeed: FeedFaults;

@@ -17,8 +17,8 @@ import { executeTransaction } from "../../../src/pending/executeTransaction.ts";
 import { blockOf } from "../../../src/pending/messageSteps.ts";
 import type { Flashblock, FlashblockBase } from "../../devnet/flashblock.ts";
 import { BASE_FEE, GAS_LIMIT } from "../chain/sealedBlock.ts";
-import { stateReaderAt } from "../nodes/standInCalls.ts";
 import { CodeHashes } from "./codeHashes.ts";
+import { stateReaderAt } from "./standInCalls.ts";
 import { CHAIN_ID, type StandInChain, type StandInTransaction } from "./standInChain.ts";
 import { signWalletTransaction, walletAddress } from "./walletKeys.ts";
 import { drawTouched, FEE_RECIPIENT, poolAddress, shownTokens, type WalletWorldOptions } from "./walletWorld.ts";
@@ -74,7 +74,7 @@ export class FeedWorld {
 
   /** Begins the next block. Returns its first message, which has no transactions. */
   async begin(): Promise<Flashblock> {
-    const { latest } = this.#chain;
+    const { head: latest } = this.#chain;
     const environment: PendingEnvironment = {
       number: latest.header.number + 1n,
       timestamp: latest.header.timestamp + 1n,
@@ -137,7 +137,7 @@ export class FeedWorld {
   }
 
   #reader() {
-    return stateReaderAt(this.#chain, this.#chain.latest.hash, this.#codeHashes);
+    return stateReaderAt(this.#chain, this.#chain.head.hash, this.#codeHashes);
   }
 
   #context({ environment, state }: OpenBlock) {
@@ -146,7 +146,7 @@ export class FeedWorld {
 
   /** Signs the transactions of one block. */
   #sign(): StandInTransaction[] {
-    const state = this.#chain.stateAt(this.#chain.latest.hash);
+    const state = this.#chain.stateAt(this.#chain.head.hash);
     const nonces = new Map<number, bigint>();
     return drawTouched(this.#random, this.#options).map((touched) => {
       const { sender } = touched;

@@ -199,7 +199,7 @@ export class RandomStateBlocks {
       const slot = timestamp % RING_SLOTS;
       draft.setSlot(BEACON_ROOTS, wordOf(slot), timestamp);
       draft.setSlot(BEACON_ROOTS, wordOf(slot + RING_SLOTS), BigInt(this.#below(1_000_000)));
-      draft.setSlot(BLOCK_HASHES, wordOf(BigInt(chain.height) % RING_SLOTS), BigInt(chain.latest.hash));
+      draft.setSlot(BLOCK_HASHES, wordOf(BigInt(chain.height) % RING_SLOTS), BigInt(chain.head.hash));
     }
     draft.endPhase();
   }

@@ -88,7 +88,7 @@ export class RefundFeed {
 
   /** Begins the next block. Returns its first message, which has a deposit. */
   begin(): Flashblock {
-    const { latest } = this.#chain;
+    const { head: latest } = this.#chain;
     const draft = this.#chain.draft();
     draft.endPhase();
     const environment: PendingEnvironment = {

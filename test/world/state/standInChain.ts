@@ -1,18 +1,19 @@
 import type { BlockHeader } from "../../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../../src/ethereum/bloom.ts";
-import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import type { GasRefund } from "../../../src/ethereum/postExec.ts";
 import type { Receipt } from "../../../src/ethereum/receipt.ts";
 import { encodeNumber } from "../../../src/ethereum/rlp.ts";
 import { DEPOSIT_TYPE, type Transaction } from "../../../src/ethereum/transaction.ts";
-import type { NodeRecord } from "../chain/nodeAnswers.ts";
+import { ChainRecord } from "../chain/chainRecord.ts";
 import { CANCUN_FIELDS, type SealedBlock, sealBlock, type Withdrawal } from "../chain/sealedBlock.ts";
-import { type BlockAccessList, createBlockAccessList } from "./blockAccessList.ts";
+import { createBlockAccessList } from "./blockAccessList.ts";
 import { BlockDraft } from "./blockDraft.ts";
 import { BranchedValues } from "./branchedValues.ts";
-import { formatCallTrace, formatDiffTrace, type TraceForm } from "./diffTrace.ts";
+import { formatCallTrace, formatDiffTrace } from "./diffTrace.ts";
+import { StandInCalls } from "./standInCalls.ts";
 import { StateValuesReader } from "./stateKeys.ts";
 import { StateRoots } from "./stateRoots.ts";
 
@@ -40,9 +41,6 @@ export interface BlockContent {
 
 export interface StandInBlock extends SealedBlock {
   readonly parent: StandInBlock | undefined;
-  readonly accessList: BlockAccessList | undefined;
-  trace(form: TraceForm): readonly unknown[];
-  readonly callTrace: readonly unknown[];
 }
 
 export const CHAIN_ID = 1_337n;
@@ -67,56 +65,30 @@ export const refundedReceipts = (
 };
 
 /** What a block gets besides its content. */
-interface SealedParts {
-  readonly accessList: BlockAccessList | undefined;
+interface SealedParts extends Pick<SealedBlock, "accessList"> {
   readonly stateRoot: Hash | undefined;
-  readonly tracesOf: (hashes: readonly Hash[]) => Pick<StandInBlock, "trace" | "callTrace">;
+  readonly tracesOf: (hashes: readonly Hash[]) => Required<Pick<SealedBlock, "trace" | "callTrace">>;
 }
 
 /** A chain of blocks with real headers and transactions, and with real state after each block, on all its branches. */
-export class StandInChain implements NodeRecord {
-  readonly chainId = Number(CHAIN_ID);
+export class StandInChain extends ChainRecord<StandInBlock> {
   readonly fork: StandInFork;
+  /** Deeper than reorganisations. */
+  readonly finality = { safe: 100, finalized: 200 };
   readonly values = new BranchedValues();
-  readonly #blocks = new Map<Hash, StandInBlock>();
-  readonly #byTransaction = new Map<Hash, StandInBlock[]>();
-  readonly #listeners = new Set<(block: StandInBlock) => void>();
+  readonly execution: StandInCalls;
   readonly #roots: StateRoots | undefined;
-  #canonical: StandInBlock[] = [];
 
-  /** `hasRoots`: the header of each block has its state root, so that proofs of the newest blocks pass. */
+  /** `hasRoots`: the header of each block has its state root, so that nodes have proofs of the newest blocks. */
   constructor(fork: StandInFork, hasRoots = false) {
+    super(Number(CHAIN_ID));
     this.fork = fork;
+    this.execution = new StandInCalls(this);
     this.#roots = hasRoots ? new StateRoots() : undefined;
   }
 
-  /** Returns the trie nodes of the parent's state that a block needs, the root first. Undefined: it has none. */
-  witnessOf({ parent, hash }: StandInBlock): readonly Data[] | undefined {
-    return parent && this.#roots?.witnessOf(parent.hash, hash);
-  }
-
-  get latest(): StandInBlock {
-    const latest = this.#canonical.at(-1);
-    if (latest === undefined) {
-      throw new Error("the chain has no block");
-    }
-    return latest;
-  }
-
   get height(): number {
-    return this.#canonical.length - 1;
-  }
-
-  at(number: number): StandInBlock | undefined {
-    return this.#canonical[number];
-  }
-
-  block(hash: unknown): StandInBlock | undefined {
-    return this.#blocks.get(hash as Hash);
-  }
-
-  holding(transaction: unknown): readonly StandInBlock[] {
-    return this.#byTransaction.get(transaction as Hash) ?? [];
+    return this.#tip?.number ?? -1;
   }
 
   /** Returns the state after a block, of any branch. */
@@ -126,7 +98,7 @@ export class StandInChain implements NodeRecord {
 
   /** Begins a block on the head. */
   draft(): BlockDraft {
-    const parent = this.#canonical.at(-1)?.hash;
+    const parent = this.#tip?.hash;
     return new BlockDraft((key) => (parent === undefined ? undefined : this.values.get(parent, key)));
   }
 
@@ -137,7 +109,7 @@ export class StandInChain implements NodeRecord {
       throw new Error("a block needs a phase for each transaction, one before and one after them");
     }
     const accessList = this.fork === "amsterdam" ? createBlockAccessList(phases) : undefined;
-    const state = this.#roots?.next(this.#canonical.at(-1)?.hash, draft);
+    const state = this.#roots?.next(this.#tip?.hash, draft);
     const block = this.#createBlock(content, {
       ...{ accessList, stateRoot: state?.root },
       tracesOf: (hashes) => ({
@@ -147,27 +119,29 @@ export class StandInChain implements NodeRecord {
     });
     state?.keep(block.hash);
     this.values.add({ ...block, parentHash: block.header.parentHash }, writes);
-    this.values.setHead(block.hash);
-    this.#blocks.set(block.hash, block);
-    this.#canonical.push(block);
-    for (const hash of block.hashes) {
-      this.#byTransaction.set(hash, [...this.holding(hash), block]);
-    }
-    for (const listener of this.#listeners) {
-      listener(block);
-    }
+    this.blocks.set(block.hash, block);
+    this.holdTransactions(block);
+    this.#moveTo(block);
+    this.announce(block);
     return block;
   }
 
   /** Removes the newest blocks from the canonical chain. They can still be read by hash. */
   rewind(depth: number): void {
-    this.#canonical = this.#canonical.slice(0, -depth);
-    this.values.setHead(this.latest.hash);
+    const block = this.at(this.height - depth);
+    if (block === undefined) {
+      throw new Error("the chain has too few blocks");
+    }
+    this.#moveTo(block);
   }
 
-  onBlock(listener: (block: StandInBlock) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  get #tip(): StandInBlock | undefined {
+    return this.heads.at(-1)?.block;
+  }
+
+  #moveTo(block: StandInBlock): void {
+    this.values.setHead(block.hash);
+    this.heads.push({ atMs: performance.now(), block });
   }
 
   #createBlock(
@@ -175,8 +149,8 @@ export class StandInChain implements NodeRecord {
     { accessList, stateRoot, tracesOf }: SealedParts,
   ): StandInBlock {
     const parsed = own.map(({ raw }) => parseTransaction(raw));
-    const parent = this.#canonical.at(-1);
-    const number = BigInt(this.#canonical.length);
+    const parent = this.#tip;
+    const number = BigInt(this.height + 1);
     const sealed = sealBlock({
       ...{ parent, refunds, withdrawals },
       own: parsed.map((transaction, index) => ({ transaction, sender: own[index]?.sender ?? feeRecipient })),
@@ -184,7 +158,7 @@ export class StandInChain implements NodeRecord {
       header: {
         ...{ miner: feeRecipient, timestamp, extraData: "0x" },
         // Without a real root, it is unique, so that blocks of two branches differ.
-        stateRoot: stateRoot ?? keccak256Hex(encodeNumber(this.#blocks.size)),
+        stateRoot: stateRoot ?? keccak256Hex(encodeNumber(this.blocks.size)),
         ...(refunds === undefined && { gasUsed: BigInt(own.length) * GAS }),
         ...execution,
         ...(this.fork !== "shanghai" && CANCUN_FIELDS),
@@ -192,11 +166,13 @@ export class StandInChain implements NodeRecord {
       },
     });
     const { hash, hashes } = sealed;
+    const roots = this.#roots;
     const traces = tracesOf(hashes.slice(0, own.length));
     const traced = tracesPostExec ? hashes.slice(own.length) : [];
     return {
       ...{ ...sealed, parent, accessList, state: this.stateAt(hash) },
-      proofOf: (address, slots) => this.#roots?.proofAt(hash, address, slots as readonly Hash[]),
+      proofOf: roots && ((address, slots) => roots.proofAt(hash, address, slots as readonly Hash[])),
+      witness: roots && (() => parent && roots.witnessOf(parent.hash, hash)),
       trace: (form) => [...traces.trace(form), ...traced.map((txHash) => ({ txHash, result: { pre: {}, post: {} } }))],
       callTrace: [
         ...traces.callTrace,

@@ -6,9 +6,9 @@ import type { StandInFork } from "./standInChain.ts";
 export interface StandInVariant {
   readonly name: string;
   readonly fork: StandInFork;
+  /** Undefined: its source are access lists. */
   readonly traces?: TraceDialect;
-  readonly hasAccessLists?: true;
-  /** The node pushes its heads, with null for the fields of a later fork. */
+  /** The service subscribes to its heads, which have null for the fields of a later fork. */
   readonly pushes?: true;
   /** Blocks give back gas, and traces show it or do not. */
   readonly refunds?: TracedRefunds;
@@ -21,5 +21,5 @@ export const STAND_INS: readonly StandInVariant[] = [
   { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
   { name: "trace of geth with refunds, settled", fork: "prague", traces: "geth", refunds: "settled" },
   { name: "trace of geth with refunds, unsettled", fork: "prague", traces: "geth", refunds: "unsettled" },
-  { name: "block access list", fork: "amsterdam", hasAccessLists: true },
+  { name: "block access list", fork: "amsterdam" },
 ];

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { z } from "zod";
 import type { chainSchema } from "../../../src/config/chainSchema.ts";
+import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
-import { StandInCalls } from "../nodes/standInCalls.ts";
-import { StandInNode } from "../nodes/standInNode.ts";
+import { withLifespan } from "../../support/servers/withLifespan.ts";
+import { startWorldNode, type WorldNode } from "../nodes/worldNode.ts";
 import type { StandInVariant } from "./standInVariants.ts";
 import { createStateChain, drive, type StateChain } from "./stateChain.ts";
 
 /** A service in front of one node with random state. */
 export interface StateWorld extends StateChain {
-  readonly execution: StandInCalls;
-  readonly node: StandInNode;
+  readonly node: WorldNode;
   readonly service: Service;
 }
 
@@ -51,35 +51,39 @@ const comparedStep = async ({ chain, service }: StateWorld, judges: Iterable<Sta
       await sleep(STEP_CHECK_MS);
     }
   };
-  await until(() => service.chains[0]?.upstreams.heads.current()?.latest.hash === chain.latest.hash);
+  await until(() => service.chains[0]?.upstreams.heads.current()?.latest.hash === chain.head.hash);
   for (const { tally } of judges) {
     const { comparisons } = tally;
     await until(() => tally.comparisons > comparisons);
   }
 };
 
-const startStateWorld = async ({ variant, seed, length, state }: Omit<StateRunOptions<unknown>, "begin">) => {
-  const { fork, traces, hasAccessLists, pushes, refunds } = variant;
+const startStateWorld = async (
+  t: Lifespan,
+  { variant, seed, length, state }: Omit<StateRunOptions<unknown>, "begin">,
+): Promise<StateWorld> => {
+  const { fork, traces, pushes, refunds } = variant;
   const { chain, blocks } = await createStateChain({ fork, seed, length, refunds });
-  const execution = await StandInCalls.create(chain);
-  const node = await StandInNode.start({ chain, execution, traces, hasAccessLists, pushes });
+  const node = await startWorldNode(t, chain, { traces });
   const service = await createService({
     nodes: [{ url: node.url, ...(pushes && { wsUrl: node.wsUrl }) }],
     blockTimeMs: BLOCK_MS,
     forks: fork,
     ...(state && { state }),
   });
-  return { chain, blocks, execution, node, service };
+  t.after(() => service.close());
+  return { chain, blocks, node, service };
 };
 
 /** Runs judges in a world whose blocks arrive and are replaced. */
-export const runStateWorld = async <Result>(options: StateRunOptions<Result>) => {
-  const { seed, length, seconds, steps } = options;
-  const world = await startStateWorld(options);
-  const { chain, node, service } = world;
-  const ending = new AbortController();
-  const { signal } = ending;
-  try {
+export const runStateWorld = <Result>(options: StateRunOptions<Result>) =>
+  withLifespan(async (t) => {
+    const { seed, length, seconds, steps } = options;
+    const world = await startStateWorld(t, options);
+    const { chain } = world;
+    const ending = new AbortController();
+    const { signal } = ending;
+    t.after(() => ending.abort());
     const { clients, isOver, report } = await options.begin(world);
     const judges = new Set(clients);
     const stepped = async (): Promise<void> => (steps === undefined ? undefined : comparedStep(world, judges, signal));
@@ -93,9 +97,4 @@ export const runStateWorld = async <Result>(options: StateRunOptions<Result>) =>
     ending.abort();
     const [reorganisations] = await Promise.all([driving, ...running]);
     return { ...(await report()), blocks: chain.height - length, reorganisations };
-  } finally {
-    ending.abort();
-    await service.close();
-    await node.close();
-  }
-};
+  });

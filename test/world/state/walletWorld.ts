@@ -4,8 +4,8 @@ import { type Address, type Data, type Hash, parseData } from "../../../src/ethe
 import { concatBytes } from "../../../src/ethereum/rlp.ts";
 import { compile } from "../../support/builders/compile.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
-import { formatReturnData, StandInCalls } from "../nodes/standInCalls.ts";
 import type { BlockDraft } from "./blockDraft.ts";
+import { formatReturnData } from "./standInCalls.ts";
 import { StandInChain, type StandInTransaction } from "./standInChain.ts";
 import { createTransaction } from "./standInTransactions.ts";
 import { wordOf } from "./stateKeys.ts";
@@ -178,13 +178,12 @@ const compileContracts = async (): Promise<ReadonlyMap<string, Data>> => {
   draft.endPhase();
   draft.endPhase();
   const block = chain.seal(draft, { transactions: [], withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp: 1n });
-  const calls = await StandInCalls.create(chain);
   const compiled = compile(SOLIDITY, "prague");
   const codes = new Map<string, Data>();
   for (const name of CONTRACTS) {
     const creation = compiled.get(name)?.bytecode ?? "0x";
     const padding = name === "Pair" ? "0".repeat(128) : "";
-    const result = await calls.call(block, { data: `${creation}${padding}` as Hex });
+    const result = await chain.execution.call(block, { data: `${creation}${padding}` as Hex });
     if (result.status !== "success") {
       throw new Error(`the creation of ${name} failed`);
     }

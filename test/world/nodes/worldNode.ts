@@ -1,12 +1,29 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { answerBody, callsOf, type FrontResponse, startFront } from "../../support/fakes/front.ts";
+import {
+  answerBody,
+  callsOf,
+  type FrontResponse,
+  type SocketFront,
+  startSocketFront,
+} from "../../support/fakes/front.ts";
 import { type Lie, LieTeller } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
-import { answerCall, type NodeView } from "../chain/nodeAnswers.ts";
-import { ancestorAt, isAncestor } from "../chain/sealedBlock.ts";
-import type { TruthBlock } from "../chain/truthBlock.ts";
-import type { TruthChain } from "../chain/truthChain.ts";
+import { answerCall, type NodeAbilities, type NodeRecord, type NodeView } from "../chain/nodeAnswers.ts";
+import { ancestorAt, isAncestor, type SealedBlock } from "../chain/sealedBlock.ts";
 import { NodeFilters } from "./nodeFilters.ts";
+
+/** A chain that nodes follow. */
+export interface FollowedChain extends NodeRecord {
+  readonly head: SealedBlock;
+  headsBetween(fromMs: number, toMs: number): readonly SealedBlock[];
+  onHead(listener: (head: SealedBlock) => void): () => void;
+}
+
+/** Returns the head that a chain had some time ago. */
+const headBefore = (chain: FollowedChain, ms: number): SealedBlock => {
+  const atMs = performance.now() - ms;
+  return (ms === 0 ? undefined : chain.headsBetween(atMs, atMs)[0]) ?? chain.head;
+};
 
 /** How a node differs from an honest one. */
 export interface NodeFault {
@@ -15,7 +32,7 @@ export interface NodeFault {
   /** The time by which it learns later of each head. */
   readonly lateMs?: number;
   /** The chain that it follows instead. */
-  readonly chain?: TruthChain;
+  readonly chain?: FollowedChain;
   /** Wrong responses, applied in order. */
   readonly lies?: readonly Lie[];
   /** `hang`: it accepts a request and never answers. `cut`: it closes the connection in the middle of the body. */
@@ -23,32 +40,35 @@ export interface NodeFault {
 }
 
 /** A node that follows the chain, with a fault that can change at any time. */
-export interface TruthNode {
-  readonly url: string;
+export interface WorldNode extends Omit<SocketFront, "push"> {
   /** Without a fault, it is honest. */
   fault: NodeFault | undefined;
   /** The head of a branch of its own. Undefined: it follows the chain. */
-  head: TruthBlock | undefined;
+  head: SealedBlock | undefined;
   /** Time until a response is sent. */
   delayMs: number;
   /** Calls by method. Items of a batch count singly. */
-  readonly calls: ReadonlyMap<string, number>;
+  readonly calls: Map<string, number>;
 }
 
-export interface TruthNodeOptions {
+export interface WorldNodeOptions extends NodeAbilities {
   /** Whether it forgets the blocks that its head leaves, as anvil does. Default: it keeps them, as geth does. */
   readonly forgets?: boolean;
+  /** Wrong responses from the start. */
+  readonly lies?: readonly Lie[] | undefined;
+  /** Called with each method of a request once its response is known. The node sends it when all promises are fulfilled. */
+  readonly beforeResponse?: ((method: string) => Promise<unknown> | undefined) | undefined;
 }
 
-/** Returns the head that a chain had some time ago. */
-const headBefore = (chain: TruthChain, ms: number): TruthBlock => {
-  const atMs = performance.now() - ms;
-  return (ms === 0 ? undefined : chain.headsBetween(atMs, atMs)[0]) ?? chain.head;
-};
+/**
+ * Fields of Amsterdam in a header that geth pushes before that fork. Responses over HTTP omit them
+ * (docs/reference/state.md, Block access lists).
+ */
+const NULL_FIELDS = { blockAccessListHash: null, slotNumber: null } as const;
 
 /** Returns a chain without the blocks that are not on the branch of a head. */
-const withoutBranches = (chain: TruthChain, head: TruthBlock): NodeView["chain"] => {
-  const isKept = (block: TruthBlock | undefined): boolean => block !== undefined && isAncestor(block, head);
+const withoutBranches = (chain: NodeRecord, head: SealedBlock): NodeRecord => {
+  const isKept = (block: SealedBlock | undefined): boolean => block !== undefined && isAncestor(block, head);
   return {
     chainId: chain.chainId,
     block: (hash) => [chain.block(hash)].find(isKept),
@@ -56,12 +76,12 @@ const withoutBranches = (chain: TruthChain, head: TruthBlock): NodeView["chain"]
   };
 };
 
-/** Starts a node. It ends with the test. */
-export const startTruthNode = async (
+/** Starts a node that answers over HTTP, and pushes its heads over WebSocket. It ends with the test. */
+export const startWorldNode = async (
   t: Lifespan,
-  chain: TruthChain,
-  { forgets = false }: TruthNodeOptions = {},
-): Promise<TruthNode> => {
+  chain: FollowedChain,
+  { forgets = false, lies = [], beforeResponse, ...abilities }: WorldNodeOptions = {},
+): Promise<WorldNode> => {
   const calls = new Map<string, number>();
   const filters = new NodeFilters();
 
@@ -69,7 +89,7 @@ export const startTruthNode = async (
     const followed = fault?.chain ?? chain;
     const newest = node.head ?? headBefore(followed, fault?.lateMs ?? 0);
     const head = ancestorAt(newest, Math.max(0, newest.number - (fault?.lag?.() ?? 0))) ?? newest;
-    return { chain: forgets ? withoutBranches(followed, head) : followed, head };
+    return { ...abilities, chain: forgets ? withoutBranches(followed, head) : followed, head };
   };
   const teller = new LieTeller(async (body): Promise<FrontResponse> => {
     const view = viewOf(node.fault);
@@ -77,8 +97,9 @@ export const startTruthNode = async (
       filters.answer(view, method, params) ?? answerCall(view, method, params);
     return { status: 200, text: await answerBody(body, ({ method, params }) => answer(method, params)) };
   });
-  const front = await startFront(async (body): Promise<FrontResponse> => {
-    for (const { method } of callsOf(body)) {
+  const front = await startSocketFront(async (body): Promise<FrontResponse> => {
+    const methods = callsOf(body).map(({ method }) => method);
+    for (const method of methods) {
       calls.set(method, (calls.get(method) ?? 0) + 1);
     }
     if (node.delayMs > 0) {
@@ -89,10 +110,19 @@ export const startTruthNode = async (
       return new Promise(() => undefined);
     }
     const response = await teller.answer(body, fault?.lies ?? []);
+    await Promise.all(methods.map((method) => beforeResponse?.(method)));
     const headers = { "content-type": response.text.startsWith("<") ? "text/html" : "application/json" };
     return { ...response, headers, breaks: fault?.body === "cut" ? "middle" : undefined };
   });
-  t.after(() => front.close());
-  const node: TruthNode = { url: front.url, fault: undefined, head: undefined, delayMs: 0, calls };
+  const node: WorldNode = { ...front, fault: { lies }, head: undefined, delayMs: 0, calls };
+  const stopPushing = chain.onHead(({ json }) => {
+    if (node.head === undefined) {
+      front.push({ ...NULL_FIELDS, ...json });
+    }
+  });
+  t.after(() => {
+    stopPushing();
+    return front.close();
+  });
   return node;
 };

@@ -11,18 +11,23 @@ import {
   ZERO_HASH,
 } from "../../../src/ethereum/hex.ts";
 import { stripZeros } from "../../../src/ethereum/rlp.ts";
-import { rulesAt } from "../../../src/ethereum/rules.ts";
+import { type EthereumFork, rulesAt } from "../../../src/ethereum/rules.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Engine, TransactionResult } from "../../../src/evm/engine.ts";
 import { createMessage } from "../../support/builders/plainCall.ts";
 import { FakeError } from "../../support/fakes/front.ts";
 import type { CallObject, Overrides } from "../chain/nodeAnswers.ts";
 import { BASE_FEE, type SealedBlock } from "../chain/sealedBlock.ts";
-import { CodeHashes } from "../state/codeHashes.ts";
-import { CHAIN_ID, type StandInChain } from "../state/standInChain.ts";
+import { CodeHashes } from "./codeHashes.ts";
+import type { StateValuesReader } from "./stateKeys.ts";
 
 /** The blocks and the state on which calls are executed. */
-type CalledChain = Pick<StandInChain, "fork" | "at" | "stateAt">;
+interface CalledChain {
+  readonly chainId: number;
+  readonly fork: EthereumFork;
+  at(number: number): SealedBlock | undefined;
+  stateAt(hash: Hash): StateValuesReader;
+}
 
 /** The gas of a call without `gas`, like geth. */
 const DEFAULT_GAS = 50_000_000n;
@@ -33,21 +38,18 @@ const CALL_OPTIONS = { checks: { nonce: false, sender: false, freeGas: true, lif
 
 const lower = (address: string): Address => address.toLowerCase() as Address;
 
+const createEngine = async ({ chainId, fork }: CalledChain): Promise<Engine> =>
+  (await createEngines("fast"))(rulesAt(fixedForks(BigInt(chainId), fork), 1n, 1n));
+
 /** Executes calls on the state of a stand-in chain. */
 export class StandInCalls {
   readonly #chain: CalledChain;
-  readonly #engine: Engine;
+  #engine: Promise<Engine> | undefined;
   readonly #results = new LRUCache<string, Promise<TransactionResult>>({ max: MAX_RESULTS });
   readonly #codeHashes = new CodeHashes();
 
-  private constructor(chain: CalledChain, engine: Engine) {
+  constructor(chain: CalledChain) {
     this.#chain = chain;
-    this.#engine = engine;
-  }
-
-  static async create(chain: CalledChain): Promise<StandInCalls> {
-    const engines = await createEngines("fast");
-    return new StandInCalls(chain, engines(rulesAt(fixedForks(CHAIN_ID, chain.fork), 1n, 1n)));
   }
 
   /** Answers eth_call after a block. */
@@ -67,8 +69,10 @@ export class StandInCalls {
     return result;
   }
 
-  #execute(block: SealedBlock, call: CallObject, overrides: Overrides): Promise<TransactionResult> {
-    const state = this.#engine.createState(stateReaderAt(this.#chain, block.hash, this.#codeHashes, overrides));
+  async #execute(block: SealedBlock, call: CallObject, overrides: Overrides): Promise<TransactionResult> {
+    this.#engine ??= createEngine(this.#chain);
+    const engine = await this.#engine;
+    const state = engine.createState(stateReaderAt(this.#chain, block.hash, this.#codeHashes, overrides));
     const { header } = block;
     const environment = {
       number: header.number,
@@ -87,7 +91,7 @@ export class StandInCalls {
       gas: call.gas === undefined ? DEFAULT_GAS : BigInt(call.gas),
       value: BigInt(call.value ?? 0),
     });
-    return this.#engine.transact({ state, block: environment }, message, CALL_OPTIONS);
+    return engine.transact({ state, block: environment }, message, CALL_OPTIONS);
   }
 }
 
