@@ -23,13 +23,20 @@ export class ClearedStorage {
     this.#table = table;
   }
 
-  /** Number of markers. Those that a reorganisation removed are counted too: a search for them finds none. */
+  /** Number of markers. Without any, nobody searches for one. */
   get count(): number {
     return this.#count;
   }
 
   add(): void {
     this.#count++;
+  }
+
+  /** Called before a reorganisation removes an entry, which may be a marker. */
+  undo(entry: Entry): void {
+    if (this.#table.field(entry) === FIELD_CODES.storage) {
+      this.#count--;
+    }
   }
 
   /** Called when all readable blocks are at or above the marker's block. */

@@ -399,6 +399,7 @@ export class ValueStore {
     for (let removed = before; removed > this.#blocks.newest; removed--) {
       for (const entry of this.#blocks.remove(removed)) {
         if (this.#table.isOfBlock(entry, removed)) {
+          this.#cleared.undo(entry);
           this.#table.remove(entry);
         }
         yield removed;

@@ -6,6 +6,7 @@ import type { StateKey } from "../../../src/state/stateKey.ts";
 import { readableBlocks } from "../../../src/state/store/followedBlocks.ts";
 import { packWrites } from "../../../src/state/store/packedWrites.ts";
 import { ValueStore } from "../../../src/state/store/valueStore.ts";
+import { ValueTable } from "../../../src/state/store/valueTable.ts";
 import type { AccountWrites } from "../../../src/state/writeSet.ts";
 import { hashOf } from "../../support/builders/heads.ts";
 import { createRandom } from "../../support/builders/randomValues.ts";
@@ -123,6 +124,23 @@ test("slots that were cleared are removed once no reader can see them", () => {
     write(values, block(number), {});
   }
   assert.equal(values.size, 0);
+});
+
+test("once a reorganisation has removed the block that cleared slots, a slot costs one look-up", (t) => {
+  const values = new ValueStore(LARGE_BYTES);
+  values.begin(block(0));
+  values.add(slotKey(5), block(0), HEX_ONE);
+  const find = t.mock.method(ValueTable.prototype, "find");
+  const lookUps = (at: number): number => {
+    find.mock.resetCalls();
+    values.get(slotKey(5), block(at));
+    return find.mock.callCount();
+  };
+  assert.equal(lookUps(0), 1);
+  write(values, block(1), { otherSlots: "cleared" });
+  assert.equal(lookUps(1), 2);
+  runAll(values.undoTo(0n));
+  assert.equal(lookUps(0), 1);
 });
 
 test("an account whose slots end in every block loses no values of others while a large table is swept", () => {
