@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { Heads } from "../core/heads.ts";
+import type { Heads, RingBlock } from "../core/heads.ts";
 
 /** The input of a node's poll schedule for its newest block (docs/architecture.md, Heads). Times are `performance.now()` ms. */
 export interface PollSchedule {
@@ -118,16 +118,25 @@ export class HeadActivity {
 const DEFAULT_BLOCK_TIME_MS = 2_000;
 const MIN_BLOCK_TIME_MS = 100;
 const MAX_BLOCK_TIME_MS = 12_000;
-const MEASURED_BLOCKS = 64n;
+/** Timestamps are whole seconds. Over this number of blocks, the error of their average is at most 50 ms. */
+const PART_BLOCKS = 20n;
+const MEASURED_PARTS = 3;
 
-/** Measures the block time over many blocks, in ms, because timestamps are whole seconds and several blocks may share one. */
+const averageMs = (oldest: RingBlock, newest: RingBlock): number =>
+  (Number(newest.timestamp - oldest.timestamp) * 1000) / Number(newest.number - oldest.number);
+
+/** Measures the block time, by the fastest part of the newest blocks. A slower part may be older, or have a pause: polls would be late. */
 export const measuredBlockTimeMs = (heads: Heads | undefined): number => {
-  const { latest } = heads ?? {};
-  const number = latest && latest.number - MEASURED_BLOCKS;
-  const first = latest && heads?.at(number !== undefined && number > heads.oldest ? number : heads.oldest);
-  if (!first || !latest || latest.number === first.number) {
-    return DEFAULT_BLOCK_TIME_MS;
+  const timesMs: number[] = [];
+  let newest = heads?.latest;
+  for (let part = 0; heads !== undefined && newest !== undefined && part < MEASURED_PARTS; part++) {
+    // A new ring has fewer blocks than a part.
+    const oldest = heads.at(newest.number - PART_BLOCKS) ?? (part === 0 ? heads.at(heads.oldest) : undefined);
+    if (oldest !== undefined && oldest.number < newest.number) {
+      timesMs.push(averageMs(oldest, newest));
+    }
+    newest = oldest;
   }
-  const averageMs = (Number(latest.timestamp - first.timestamp) * 1000) / Number(latest.number - first.number);
-  return Math.min(Math.max(averageMs, MIN_BLOCK_TIME_MS), MAX_BLOCK_TIME_MS);
+  const fastestMs = timesMs.length === 0 ? DEFAULT_BLOCK_TIME_MS : Math.min(...timesMs);
+  return Math.min(Math.max(fastestMs, MIN_BLOCK_TIME_MS), MAX_BLOCK_TIME_MS);
 };

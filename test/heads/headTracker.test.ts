@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import type { Call } from "../../src/jsonrpc/call.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
 import { mineFor, trackHeads } from "./trackHeads.ts";
 
@@ -102,6 +103,35 @@ for (const blockMs of [200, 2_000, 12_000]) {
     );
     const { latest } = setup.heads.current() ?? {};
     assert.ok(latest && setup.chain.latest.number - latest.number <= 2n);
+  });
+}
+
+/** The newest blocks of a chain when it changes, and the block time before and after. */
+const CHANGES: readonly [string, { readonly blockMs: number; readonly pauseSeconds: number }][] = [
+  ["blocks become ten times as fast", { blockMs: 200, pauseSeconds: 0 }],
+  ["blocks come again after a pause of ten minutes", { blockMs: 2_000, pauseSeconds: 600 }],
+];
+/** By then, polls have brought several blocks at once. */
+const NOTICED_MS = 4_000;
+
+for (const [name, { blockMs, pauseSeconds }] of CHANGES) {
+  test(`if ${name}, a node's new head is soon served within 1 s again`, async (t) => {
+    const height = 100;
+    const { blocks: base } = createFakeChain({ height });
+    const { timestamp = 0n } = base.at(-1) ?? {};
+    const secondsPerBlock = blockMs / 1_000;
+    const startSeconds = Number(timestamp) + pauseSeconds - Math.floor(height * secondsPerBlock);
+    const setup = await trackHeads(t, { chain: createFakeChain({ base, height, secondsPerBlock, startSeconds }) });
+    const { chain, clock, heads } = setup;
+    const startMs = clock.nowMs();
+    const minedMs = new Map<bigint, number>();
+    await mineFor(setup, 20_000, blockMs, () => {
+      heads.markActive();
+      const nowMs = clock.nowMs();
+      minedMs.set(chain.latest.number, minedMs.get(chain.latest.number) ?? nowMs);
+      const behindMs = nowMs - (minedMs.get((heads.current()?.latest.number ?? 0n) + 1n) ?? nowMs);
+      assert.ok(behindMs <= 1_000 || nowMs < startMs + NOTICED_MS, `${behindMs} ms behind after ${nowMs - startMs} ms`);
+    });
   });
 }
 
