@@ -17,15 +17,10 @@ export class FairShares {
     return this.#used;
   }
 
-  /** Whether the amount is free, and within the client's share. Undefined for work that no client requested. */
+  /** Whether the amount is free, and the client would hold no more than stays free. Undefined for work that no client requested. */
   fits(clientId: string | undefined, amount: number): boolean {
-    const free = this.#max - this.#used;
-    return amount <= free && (clientId === undefined || this.#heldBy(clientId) + amount <= free);
-  }
-
-  /** Whether the amount, taken in small parts, would fit to its end. Each part counts against the client, and is not free any more. */
-  fitsInParts(clientId: string, amount: number): boolean {
-    return this.#heldBy(clientId) + 2 * amount <= this.#max - this.#used;
+    const left = this.#max - this.#used - amount;
+    return clientId === undefined ? left >= 0 : this.#heldBy(clientId) + amount <= left;
   }
 
   /** Takes the amount, also above the limits. Call `fits` first for work that can be refused. */

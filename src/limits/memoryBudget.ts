@@ -110,7 +110,7 @@ export class MemoryBudget {
   tryAnnounce(kind: MemoryKind, clientId: string, bytes: number): boolean {
     const network = networkOf(clientId);
     const announced = (this.#announced.get(network) ?? 0) + bytes;
-    if (!this.#shares.fitsInParts(clientId, announced)) {
+    if (!this.#shares.fits(clientId, announced)) {
       this.#countRefusal(kind);
       return false;
     }

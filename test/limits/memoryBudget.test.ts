@@ -26,6 +26,14 @@ test("a client may hold as much as is free, so that room is left for each other 
   assert.equal(budget.refuse("logs", "d"), undefined);
 });
 
+test("a client never holds more than its share, also in large pieces", () => {
+  const use = new MemoryBudget(64 * MIB).open("requests", "a");
+  assert.ok(!use.tryAdd(33 * MIB));
+  assert.ok(use.tryAdd(24 * MIB));
+  assert.ok(!use.tryAdd(9 * MIB));
+  assert.ok(use.tryAdd(8 * MIB));
+});
+
 test("the clients of one IPv6 /48 hold no more together than one client", () => {
   const budget = new MemoryBudget(64 * MIB);
   const uses = Array.from({ length: 20 }, (_, at) => budget.open("requests", `2001:db8:0:${at}::/64`));
