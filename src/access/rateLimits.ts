@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster, Redis } from "ioredis";
 import type { RateLimiterAbstract, RateLimiterRes } from "rate-limiter-flexible";
+import { errorText } from "../core/errorText.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
@@ -143,7 +144,7 @@ export class RateLimits {
     // A reply that is late once is only counted.
     if (!this.#isLogged && (this.#pauses > 1 || !(error instanceof LateReply))) {
       this.#isLogged = true;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       log.warn({ reason }, "rate limits are not applied: their store failed");
     }
   }

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIPv4 } from "node:net";
 import type { Registry } from "prom-client";
+import { errorText } from "../core/errorText.ts";
 import { listen } from "../core/listen.ts";
 import { USAGE_DAYS } from "../core/usageStore.ts";
 import type { Awaitable } from "../jsonrpc/call.ts";
@@ -142,7 +143,7 @@ const sendUsage = async (response: ServerResponse, query: string, { usage }: Ops
   try {
     reply(response, 200, await usage(topOf(query), days === null ? undefined : Number(days)), "application/json");
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error);
+    const cause = errorText(error);
     reply(response, 503, `the usage of days cannot be read now (${cause}): ask again, or without days\n`);
   }
 };

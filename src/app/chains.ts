@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
+import { errorText } from "../core/errorText.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import { createChainRoutes } from "../http/chainRoutes.ts";
 import type { Endpoint } from "../http/endpoint.ts";
@@ -188,8 +189,6 @@ const untilReady = async (chain: Chain, path: string, signal: AbortSignal): Prom
     await chain.untilReady(AbortSignal.any([signal, timeout]));
   } catch (error) {
     const late = `no node of it answered within ${READY_TIMEOUT_MS / 1000} s`;
-    throw new ConfigError([`${path}: ${timeout.aborted ? late : messageOf(error)}`]);
+    throw new ConfigError([`${path}: ${timeout.aborted ? late : errorText(error)}`]);
   }
 };
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

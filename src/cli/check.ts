@@ -7,6 +7,7 @@ import { createRedisClient, formatHosts, parseRedisUrl, redisFault } from "../ca
 import { originOf } from "../config/providers.ts";
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { connectionFault, connectionHint } from "../core/connectionFault.ts";
+import { errorText } from "../core/errorText.ts";
 import { connectFeed, decodeFrame } from "../feed/feedConnection.ts";
 import { parseFlashblock } from "../feed/parseFlashblock.ts";
 import { requiredOrigins } from "../heads/decideHead.ts";
@@ -104,7 +105,7 @@ const describeForksFile = (chain: ChainConfig, chainId: number | undefined): Che
       ? { subject, level: "warn", text: `${forksFile} has no fork times of this chain` }
       : { subject, level: "ok", text: `fork times of ${forksFile} are used` };
   } catch (error) {
-    return { subject, level: "fault", text: error instanceof Error ? error.message : String(error) };
+    return { subject, level: "fault", text: errorText(error) };
   }
 };
 
@@ -195,7 +196,7 @@ const checkFolder = (folder: string, { disk, diskBytes, redis }: Config["cache"]
     }
     return { level: "ok", text: `${folder}: ${isUsed ? limit : "no entries are stored (cache.disk)"}` };
   };
-  return checked("data folder", run, (error) => `${folder}: ${error instanceof Error ? error.message : String(error)}`);
+  return checked("data folder", run, (error) => `${folder}: ${errorText(error)}`);
 };
 
 /** Connects to Redis and sends PING. Never rejects. Throws an error without the URL if the URL is invalid. */

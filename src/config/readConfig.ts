@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 import { z } from "zod";
+import { errorText } from "../core/errorText.ts";
 import { createProviderChains } from "./providerChains.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { firstWord, UnknownKeys } from "./unknownKey.ts";
@@ -68,7 +69,7 @@ export const readArguments = (argv: readonly string[], environment: Environment)
   try {
     parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+    throw new ConfigError([errorText(error)]);
   }
   const { values, positionals } = parsed;
   if (values.help === true) {
@@ -152,7 +153,7 @@ const parseFile = (file: string): unknown => {
     return loadYaml().parse(readFileSync(file, "utf8"), YAML_OPTIONS);
   } catch (error) {
     // The lines after the first are an excerpt of the file. So is the name behind a colon. Both may contain secrets.
-    const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
+    const [line = ""] = errorText(error).split("\n", 1);
     const reason = line.replace(/: .*?(?= at line \d+, column \d+:$|$)/, "");
     throw new ConfigError([`${file}: ${reason}`]);
   }
@@ -186,7 +187,7 @@ const chainsOfFlags = (args: Arguments): Record<string, unknown> => {
   try {
     return { chains: createProviderChains(listOf(provider), listOf(chain)) };
   } catch (error) {
-    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+    throw new ConfigError([errorText(error)]);
   }
 };
 

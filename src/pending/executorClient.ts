@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { errorText } from "../core/errorText.ts";
 import type { BlockId } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import type { StateSource } from "../core/stateReader.ts";
@@ -58,7 +59,7 @@ export class ExecutorClient implements Executor {
       return await this.#inTurn(() => this.#run(message, ending.signal));
     } catch (error) {
       if (!ending.signal.aborted) {
-        this.#options.onFailed?.({ number: message.environment.number, index: message.index }, textOf(error));
+        this.#options.onFailed?.({ number: message.environment.number, index: message.index }, errorText(error));
       }
       throw error;
     } finally {
@@ -134,7 +135,7 @@ export class ExecutorClient implements Executor {
           if (signal.aborted || performance.now() > untilMs) {
             throw error;
           }
-          onRetry?.({ number, index }, textOf(error));
+          onRetry?.({ number, index }, errorText(error));
           await wait(pauseMs, undefined, { signal });
         }
       }
@@ -142,5 +143,3 @@ export class ExecutorClient implements Executor {
     return { id: source.id, read };
   }
 }
-
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,3 +1,4 @@
+import { errorText } from "../core/errorText.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import { createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData } from "../ethereum/hex.ts";
@@ -122,7 +123,7 @@ export class MessageExecutor {
         unverified,
       };
     } catch (error) {
-      const cause = error instanceof Error ? error.message : String(error);
+      const cause = errorText(error);
       return unverifiedAttempt(unverifiedReasonOf(error), cause);
     }
   }

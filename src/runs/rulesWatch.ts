@@ -1,4 +1,5 @@
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
+import { errorText } from "../core/errorText.ts";
 import type { FollowedHeads, Heads } from "../core/heads.ts";
 import {
   CLZ_CODE,
@@ -41,7 +42,7 @@ export const readForksFile = (file: string, chainId: bigint): ChainForks | undef
   try {
     return forksOfFile(JSON.parse(readFileSync(file, "utf8")), chainId);
   } catch (cause) {
-    throw new Error(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new Error(`${file}: ${errorText(cause)}`, { cause });
   }
 };
 

@@ -1,4 +1,5 @@
 import type * as Api from "@opentelemetry/api";
+import { errorText } from "../core/errorText.ts";
 import type { Span, SpanAttributes, TraceHeaders, Tracer } from "../core/trace.ts";
 
 export interface TracingOptions {
@@ -55,7 +56,7 @@ class RecordedSpan implements Span {
   end(attributes: SpanAttributes, error?: unknown): void {
     this.#span.setAttributes(attributes);
     if (error !== undefined) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = errorText(error);
       this.#span.setStatus({ code: this.#api.SpanStatusCode.ERROR, message });
     }
     this.#span.end();
