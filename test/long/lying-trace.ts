@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom, pick } from "../support/builders/randomValues.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
-import { startLyingNode } from "../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { withLifespan } from "../support/servers/withLifespan.ts";
@@ -92,11 +91,9 @@ const isFound = async ({ telemetry: { metrics } }: Service): Promise<boolean> =>
 /** Counts wrong answers after the first lie, until the run ends. `foundMs`: from the first lie. */
 const runCase = async ({ kind, origins, share, seed }: Case, seconds: number, t: Lifespan) => {
   const { chain, blocks } = await createStateChain({ fork: "prague", seed, length: 0 });
-  const honest = await startWorldNode(t, chain, { traces: "geth" });
-  const liar = await startLyingNode(t, honest.url);
-  const others = await Promise.all(Array.from({ length: origins - 1 }, () => startLyingNode(t, honest.url)));
+  const nodes = await Promise.all(Array.from({ length: origins }, () => startWorldNode(t, chain, { traces: "geth" })));
   const service = await createService({
-    nodes: [liar, ...others].map(({ url }, priority) => ({ url, priority, provider: `operator${priority}` })),
+    nodes: nodes.map(({ url }, priority) => ({ url, priority, provider: `operator${priority}` })),
     ...{
       blockTimeMs: BLOCK_MS,
       forks: "prague",
@@ -125,7 +122,10 @@ const runCase = async ({ kind, origins, share, seed }: Case, seconds: number, t:
   };
   await read(performance.now() + HONEST_BLOCKS * BLOCK_MS, async () => false);
   const before = compared.tally.wrong;
-  liar.lies = [kind === "traces" ? lyingTraces(share, createRandom(seed)) : lyingReads(share)];
+  const [liar] = nodes;
+  if (liar !== undefined) {
+    liar.fault = { lies: [kind === "traces" ? lyingTraces(share, createRandom(seed)) : lyingReads(share)] };
+  }
   const startMs = performance.now();
   await read(startMs + seconds * 1_000, () => isFound(service));
   const foundMs = (await isFound(service)) ? Math.round(performance.now() - startMs) : undefined;
@@ -139,7 +139,7 @@ const runCase = async ({ kind, origins, share, seed }: Case, seconds: number, t:
   return {
     ...{ kind, origins, share, seed, foundMs, wrongUntilFound, before },
     wrong: compared.tally.wrong - before,
-    lies: [...liar.lied.values()].reduce((sum, count) => sum + count, 0),
+    lies: [...(liar?.lied.values() ?? [])].reduce((sum, count) => sum + count, 0),
     localShare: Number((hits / lookups.reduce((sum, { value }) => sum + value, 1)).toFixed(2)),
   };
 };

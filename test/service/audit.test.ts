@@ -4,10 +4,10 @@ import type { Status } from "../../src/admin/status.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
-import { startWorldNode } from "../world/nodes/worldNode.ts";
+import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -76,10 +76,10 @@ interface NodeConfig {
 const startRig = async (t: TestContext, configs: readonly NodeConfig[]) => {
   const written = new WrittenChain("prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const honest = await startWorldNode(t, written.chain, { traces: "geth" });
-  const nodes = new Map<string, LyingNode>();
-  for (const { name, lies = [] } of configs) {
-    nodes.set(name, await startLyingNode(t, honest.url, lies));
+  const startNode = (lies: readonly Lie[] = []) => startWorldNode(t, written.chain, { traces: "geth", lies });
+  const nodes = new Map<string, WorldNode>();
+  for (const { name, lies } of configs) {
+    nodes.set(name, await startNode(lies));
   }
   const service = await createService({
     nodes: configs.map(({ name, provider }, priority) => ({
@@ -91,7 +91,7 @@ const startRig = async (t: TestContext, configs: readonly NodeConfig[]) => {
     state: { source: "trace", waitMs: LONG_MS },
   });
   t.after(() => service.close());
-  const node = (name: string): LyingNode => {
+  const node = (name: string): WorldNode => {
     const found = nodes.get(name);
     assert.ok(found);
     return found;
@@ -121,7 +121,7 @@ const startRig = async (t: TestContext, configs: readonly NodeConfig[]) => {
   const wrong = (name: string) => count("verify_failures_total", 'check="state"', `node="${name}"`);
   const suspended = (name: string) => count("upstream_suspended{", `node="${name}"`);
   const drops = () => count("state_drops_total", 'reason="difference"');
-  return { ...{ honest, service, node, read, ask, turn, learn, count, wrong, suspended, drops } };
+  return { ...{ startNode, service, node, read, ask, turn, learn, count, wrong, suspended, drops } };
 };
 
 /** Returns the nodes that the status page shows as suspended. */
@@ -130,7 +130,7 @@ const shownSuspended = async ({ url }: Service): Promise<readonly string[]> => {
   return status.chains.flatMap(({ nodes }) => nodes.filter(({ breakerOpen }) => breakerOpen).map(({ name }) => name));
 };
 
-const tracesOf = ({ calls }: LyingNode): number => calls.get(TRACE) ?? 0;
+const tracesOf = ({ calls }: WorldNode): number => calls.get(TRACE) ?? 0;
 
 for (const each of READS) {
   test(`of three origins, a node that lies about ${each.method} is suspended, and nothing is dropped`, async (t) => {
@@ -140,8 +140,8 @@ for (const each of READS) {
     await read(each);
     assert.deepEqual(await read(each), { result: each.truth, isHit: true });
     // The read goes to the liar.
-    node("a").lies = [refuse(each.method, { times: 1 })];
-    node("liar").lies = [lieAbout(each)];
+    node("a").fault = { lies: [refuse(each.method, { times: 1 })] };
+    node("liar").fault = { lies: [lieAbout(each)] };
     assert.equal((await ask(each)).result, each.lie);
     await until(async () => (await wrong("liar")) === 1, "the lie is found");
     assert.deepEqual([await suspended("liar"), await suspended("a"), await suspended("b")], [1, 0, 0]);
@@ -159,7 +159,7 @@ test("of three origins, a known value that one of them gave wrongly ends with al
   const bob = { ...BALANCE, params: [BOB] };
   const rig = await startRig(t, [{ name: "liar", lies: [NO_TRACES, lieAbout(bob)] }, { name: "a" }, { name: "b" }]);
   const { node, ask, turn, wrong, suspended } = rig;
-  node("liar").lies = [NO_TRACES, lieAbout(bob)];
+  node("liar").fault = { lies: [NO_TRACES, lieAbout(bob)] };
   // Checks come each two seconds.
   for (let count = 0; (await wrong("liar")) === 0; count++) {
     assert.ok(count < 5_000, "the lie is found");
@@ -167,7 +167,7 @@ test("of three origins, a known value that one of them gave wrongly ends with al
     await ask(bob);
   }
   assert.equal(await suspended("liar"), 1);
-  node("liar").lies = [NO_TRACES];
+  node("liar").fault = { lies: [NO_TRACES] };
   const before = tracesOf(node("a"));
   await rig.learn();
   assert.ok(tracesOf(node("a")) > before);
@@ -186,9 +186,9 @@ for (const [title, liars] of [
     const rig = await startRig(t, [{ name: "a" }, ...liars]);
     const { node, ask, learn } = rig;
     await learn();
-    node("a").lies = [refuse("eth_getBalance", { times: 1 })];
+    node("a").fault = { lies: [refuse("eth_getBalance", { times: 1 })] };
     for (const { name } of liars) {
-      node(name).lies = [lieAbout(BALANCE)];
+      node(name).fault = { lies: [lieAbout(BALANCE)] };
     }
     assert.equal((await ask(BALANCE)).result, BALANCE.lie);
     await until(async () => (await rig.drops()) === 1, "the values are dropped");
@@ -207,9 +207,9 @@ for (const [title, liars] of [
 test("a liar that is one origin with two nodes is outvoted by two others", async (t) => {
   const rig = await startRig(t, [{ name: "a" }, ...liarsOfOneOrigin, { name: "b" }]);
   await rig.learn();
-  rig.node("a").lies = [refuse("eth_getBalance", { times: 1 })];
-  rig.node("liar1").lies = [lieAbout(BALANCE)];
-  rig.node("liar2").lies = [lieAbout(BALANCE)];
+  rig.node("a").fault = { lies: [refuse("eth_getBalance", { times: 1 })] };
+  rig.node("liar1").fault = { lies: [lieAbout(BALANCE)] };
+  rig.node("liar2").fault = { lies: [lieAbout(BALANCE)] };
   assert.equal((await rig.ask(BALANCE)).result, BALANCE.lie);
   await until(async () => (await rig.wrong("liar1")) === 1, "the lie is found");
   assert.deepEqual([await rig.suspended("liar1"), await rig.suspended("a"), await rig.suspended("b")], [1, 0, 0]);
@@ -245,7 +245,7 @@ for (const names of [["a"], ["a", "b"], ["a", "b", "c"]]) {
 test("a node whose traces take over passes a check first, and no value ends", async (t) => {
   const rig = await startRig(t, [{ name: "a" }, { name: "b" }]);
   await rig.learn();
-  rig.node("a").lies = [NO_TRACES];
+  rig.node("a").fault = { lies: [NO_TRACES] };
   for (let count = 0; (await rig.turn()) < ACCOUNTS.length; count++) {
     assert.ok(count < 3, "the check passes");
   }
@@ -266,7 +266,7 @@ test("a trace that misses a write of its first block answers nothing", async (t)
 test("of three origins, the source node that lies in a read is suspended, and known values answer on", async (t) => {
   const rig = await startRig(t, [{ name: "liar" }, { name: "a" }, { name: "b" }]);
   await rig.learn();
-  rig.node("liar").lies = [lieAbout(BALANCE)];
+  rig.node("liar").fault = { lies: [lieAbout(BALANCE)] };
   assert.equal((await rig.ask(BALANCE)).result, BALANCE.lie);
   await until(async () => (await rig.wrong("liar")) === 1, "the lie is found");
   for (let count = 0; (await rig.turn()) < ACCOUNTS.length; count++) {
@@ -280,7 +280,7 @@ test("a node whose traces take over is not suspended for a write that those of t
   const { node, turn, learn, drops } = rig;
   await learn();
   await turn([[ALICE, 2n]]);
-  node("a").lies = [NO_TRACES];
+  node("a").fault = { lies: [NO_TRACES] };
   for (let count = 0; (await drops()) === 0; count++) {
     assert.ok(count < 20, "the missing write is found");
     await turn();
@@ -294,14 +294,14 @@ test("a node whose traces take over is not suspended for a write that those of t
 
 test("after a reload that adds a node to one whose traces are suspended, the new node's traces are used", async (t) => {
   const rig = await startRig(t, [{ name: "a" }]);
-  const { honest, service, node, turn, learn, read, drops } = rig;
+  const { startNode, service, node, turn, learn, read, drops } = rig;
   await learn();
   await turn([[ALICE, 2n]]);
   for (let count = 0; (await drops()) === 0; count++) {
     assert.ok(count < 5_000, "the missing write is found");
     await read(BALANCE);
   }
-  const added = await startLyingNode(t, honest.url, []);
+  const added = await startNode();
   const nodes = [
     { name: "a", url: node("a").url },
     { name: "b", url: added.url },

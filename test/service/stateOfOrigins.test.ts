@@ -3,10 +3,10 @@ import { type TestContext, test } from "node:test";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import type { Lie } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
-import { startWorldNode } from "../world/nodes/worldNode.ts";
+import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
 import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
@@ -69,10 +69,9 @@ const startRig = async (
   const written = new WrittenChain("prague");
   written.mine([[ALICE, 1n]]);
   written.mine();
-  const honest = await startWorldNode(t, written.chain, { traces: "geth" });
-  const nodes: LyingNode[] = [];
+  const nodes: WorldNode[] = [];
   for (let count = 0; count < origins; count++) {
-    nodes.push(await startLyingNode(t, honest.url));
+    nodes.push(await startWorldNode(t, written.chain, { traces: "geth" }));
   }
   const service = await createService({
     nodes: nodes.map(({ url }, priority) => ({ name: `node${priority}`, url, priority: Math.min(priority, 9) })),
@@ -105,7 +104,7 @@ const startRig = async (
   const asked = (...methods: readonly string[]): number =>
     nodes.reduce((sum, { calls }) => sum + methods.reduce((all, method) => all + (calls.get(method) ?? 0), 0), 0);
   const count = (name: string, ...labels: readonly string[]) => metric(service.opsUrl, `forebay_${name}`, ...labels);
-  const node = (index: number): LyingNode => {
+  const node = (index: number): WorldNode => {
     const found = nodes[index];
     assert.ok(found);
     return found;
@@ -124,7 +123,7 @@ const assertTrue = ({ result, error }: Answer, what: string): void => {
 for (const liar of [0, 1, 2]) {
   test(`no value of a liar at position ${liar} of three is served or becomes known`, async (t) => {
     const rig = await startRig(t, 3);
-    rig.node(liar).lies = [LIES_IN_STATE];
+    rig.node(liar).fault = { lies: [LIES_IN_STATE] };
     for (let block = 0; block < 6; block++) {
       for (const account of ACCOUNTS) {
         assertTrue(await rig.read("eth_getBalance", [account]), account);
@@ -149,7 +148,7 @@ for (const liar of [0, 1, 2]) {
 for (const [method, params] of READS) {
   test(`the node that lies about ${method} is suspended once two others contradict it`, async (t) => {
     const rig = await startRig(t, 3);
-    rig.node(0).lies = [LIES_IN_STATE];
+    rig.node(0).fault = { lies: [LIES_IN_STATE] };
     // All three are asked, and their support of block hashes is known afterwards.
     await rig.call();
     const before = rig.asked(method);
@@ -163,7 +162,7 @@ for (const [method, params] of READS) {
 for (const lie of [LIES_IN_STATE, REVERTS]) {
   test(`a call on which a node ${lie.name} has the result of two others, and no node is suspended`, async (t) => {
     const rig = await startRig(t, 3);
-    rig.node(0).lies = [lie];
+    rig.node(0).fault = { lies: [lie] };
     const { result } = await rig.call();
     assert.equal(result, `0x${"1".padStart(64, "0")}`);
     assert.equal(await rig.count("upstream_suspended"), 0);
@@ -172,8 +171,8 @@ for (const lie of [LIES_IN_STATE, REVERTS]) {
 
 test("a call that fails on two origins fails with the error of the node", async (t) => {
   const rig = await startRig(t, 2);
-  rig.node(0).lies = [REVERTS];
-  rig.node(1).lies = [REVERTS];
+  rig.node(0).fault = { lies: [REVERTS] };
+  rig.node(1).fault = { lies: [REVERTS] };
   assert.deepEqual((await rig.call()).error, FORGED_ERROR);
 });
 
@@ -218,15 +217,15 @@ test("a known value costs no call with reads.agree 2, after its first read of tw
 
 test("while one of two origins is down, the value of the other is served, and is compared afterwards", async (t) => {
   const rig = await startRig(t, 2);
-  rig.node(1).lies = [DOWN];
-  rig.node(0).lies = [LIES_IN_STATE];
+  rig.node(1).fault = { lies: [DOWN] };
+  rig.node(0).fault = { lies: [LIES_IN_STATE] };
   for (let times = 0; times < 12; times++) {
     for (const [method, params] of READS) {
       assert.ok(isForged((await rig.read(method, params)).result), `${method} is not refused`);
     }
   }
-  rig.node(0).lies = [];
-  rig.node(1).lies = [];
+  rig.node(0).fault = { lies: [] };
+  rig.node(1).fault = { lies: [] };
   await until(async () => !isForged((await rig.read("eth_getBalance", [ALICE])).result), "the other origin is asked");
   for (const [method, params] of READS) {
     assertTrue(await rig.read(method, params), "the value of one is not used any more");
@@ -238,9 +237,9 @@ test("a second origin without the state costs the first one no further call", as
   const rig = await startRig(t, 2);
   await rig.call();
   const error = { code: -32_000, message: "missing trie node 00" };
-  rig.node(1).lies = [
-    { ...{ name: "pruned", methods: STATE_METHODS }, response: (_, { id }) => ({ jsonrpc: "2.0", id, error }) },
-  ];
+  rig.node(1).fault = {
+    lies: [{ ...{ name: "pruned", methods: STATE_METHODS }, response: (_, { id }) => ({ jsonrpc: "2.0", id, error }) }],
+  };
   const callsOf = (index: number): number =>
     STATE_METHODS.reduce((sum, method) => sum + (rig.node(index).calls.get(method) ?? 0), 0);
   for (const [method, params] of READS) {
@@ -251,7 +250,7 @@ test("a second origin without the state costs the first one no further call", as
   const before = callsOf(0);
   assertTrue(await rig.simulate(), "a simulation");
   const calls = callsOf(0) - before;
-  rig.node(1).lies = [];
+  rig.node(1).fault = { lies: [] };
   await rig.mine();
   const ofFirst = callsOf(0);
   assertTrue(await rig.simulate(), "a simulation of two origins");
@@ -266,7 +265,7 @@ const assertContested = ({ result, error, status }: Answer): void => {
 
 test("of two origins that differ none is served or cached, until they agree again", async (t) => {
   const rig = await startRig(t, 2);
-  rig.node(1).lies = [LIES_IN_STATE];
+  rig.node(1).fault = { lies: [LIES_IN_STATE] };
   for (const [method, params] of READS) {
     assertContested(await rig.read(method, params));
   }
@@ -274,7 +273,7 @@ test("of two origins that differ none is served or cached, until they agree agai
   assertContested(await rig.simulate());
   assert.ok((await rig.count("state_disagreements_total")) >= READS.length + 1);
   assert.equal(await rig.count("upstream_suspended"), 0);
-  rig.node(1).lies = [];
+  rig.node(1).fault = { lies: [] };
   for (const [method, params] of READS) {
     assertTrue(await rig.read(method, params), method);
   }
@@ -290,15 +289,17 @@ test("a second origin that does not respond delays a read by 1.5 s, and does not
   const rig = await startRig(t, 2);
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   t.after(() => release());
-  rig.node(1).lies = [
-    {
-      ...{ name: "hangs", methods: STATE_METHODS },
-      response: async (response) => {
-        await released;
-        return response;
+  rig.node(1).fault = {
+    lies: [
+      {
+        ...{ name: "hangs", methods: STATE_METHODS },
+        response: async (response) => {
+          await released;
+          return response;
+        },
       },
-    },
-  ];
+    ],
+  };
   const begun = performance.now();
   for (const answer of await readAll(rig)) {
     assertTrue(answer, "one origin alone");
@@ -311,13 +312,13 @@ test("what one of two origins alone stated of an execution's state is read again
   const rig = await startRig(t, 2);
   await rig.call();
   const error = { code: -32_000, message: "missing trie node 00" };
-  rig.node(0).lies = [LIES_IN_STATE];
-  rig.node(1).lies = [
-    { ...{ name: "pruned", methods: STATE_METHODS }, response: (_, { id }) => ({ jsonrpc: "2.0", id, error }) },
-  ];
+  rig.node(0).fault = { lies: [LIES_IN_STATE] };
+  rig.node(1).fault = {
+    lies: [{ ...{ name: "pruned", methods: STATE_METHODS }, response: (_, { id }) => ({ jsonrpc: "2.0", id, error }) }],
+  };
   assert.ok(isForged((await rig.simulate(LONG_DATA)).result), "the first result is served");
-  rig.node(0).lies = [];
-  rig.node(1).lies = [];
+  rig.node(0).fault = { lies: [] };
+  rig.node(1).fault = { lies: [] };
   assertTrue(await rig.simulate(LONG_DATA), "it is not used again");
   const asked = rig.asked(...STATE_METHODS);
   assertTrue(await rig.simulate(LONG_DATA), "the value of two");
@@ -326,7 +327,7 @@ test("what one of two origins alone stated of an execution's state is read again
 
 test("what one origin alone has stated ends with a reload that requires two", async (t) => {
   const rig = await startRig(t, 2, { agree: undefined });
-  rig.node(0).lies = [LIES_IN_STATE];
+  rig.node(0).fault = { lies: [LIES_IN_STATE] };
   const isKnown = async (): Promise<boolean> => (await rig.count("state_lookups_total", 'outcome="hit"')) > 0;
   for (let blocks = 0; blocks < 200 && !(await isKnown()); blocks++) {
     await rig.mine();
@@ -335,7 +336,7 @@ test("what one origin alone has stated ends with a reload that requires two", as
     }
   }
   assert.ok(await isKnown());
-  rig.node(0).lies = [];
+  rig.node(0).fault = { lies: [] };
   await rig.reload({ reads: { agree: 2 } });
   for (const account of ACCOUNTS) {
     assertTrue(await rig.read("eth_getBalance", [account]), account);

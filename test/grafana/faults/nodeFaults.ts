@@ -2,7 +2,7 @@ import { addressOf } from "../../support/builders/stateModel.ts";
 import { rpc } from "../../support/clients/rpc.ts";
 import { createFakeChain } from "../../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../../support/fakes/fakeNode.ts";
-import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
+import type { Lie } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
 import { startWorldNode } from "../../world/nodes/worldNode.ts";
@@ -64,8 +64,8 @@ const CALLS_BETWEEN_REFUSALS = 30;
 const startDisagreement = async (t: Lifespan) => {
   const written = new WrittenChain("prague");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const honest = await startWorldNode(t, written.chain, { traces: "geth" });
-  const [first, liar] = [await startLyingNode(t, honest.url), await startLyingNode(t, honest.url)];
+  const start = () => startWorldNode(t, written.chain, { traces: "geth" });
+  const [first, liar] = [await start(), await start()];
   const service = await serve(t, {
     nodes: [first, liar].map(({ url }, priority) => ({ url, priority })),
     ...{ blockTimeMs: 20_000, forks: "prague" },
@@ -85,12 +85,14 @@ const startDisagreement = async (t: Lifespan) => {
   return {
     opsUrl: service.opsUrl,
     begin: () => {
-      liar.lies = [{ name: "a wrong balance", methods: ["eth_getBalance"], result: () => "0x7" }];
+      liar.fault = { lies: [{ name: "a wrong balance", methods: ["eth_getBalance"], result: () => "0x7" }] };
     },
     // Each account is refused now and then, so that the liar is asked. The comparison has the values of both.
     call: async () => {
-      const isLying = liar.lies.length > 0;
-      first.lies = isLying && refused++ % CALLS_BETWEEN_REFUSALS === 0 ? [refuseEach(ACCOUNTS.length)] : first.lies;
+      const isLying = liar.fault !== undefined;
+      if (isLying && refused++ % CALLS_BETWEEN_REFUSALS === 0) {
+        first.fault = { lies: [refuseEach(ACCOUNTS.length)] };
+      }
       return isLying ? readAll({ "cache-control": "no-cache" }) : learn();
     },
   };

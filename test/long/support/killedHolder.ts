@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type ConfiguredServer, startConfigured } from "../../bench/support/forebay.ts";
 import { pick } from "../../support/builders/randomValues.ts";
 import { rpc } from "../../support/clients/rpc.ts";
-import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
+import type { Lie } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { STAND_IN_ACCOUNTS } from "../../world/state/randomStateBlocks.ts";
 import { replicaConfig, type SharedReplicasOptions, SOURCE_METHODS, startSourceNode } from "./sharedReplicas.ts";
@@ -20,7 +20,6 @@ export interface KilledHolderOptions extends Omit<SharedReplicasOptions, "onSour
  */
 export const runKilledHolder = async (t: Lifespan, options: KilledHolderOptions, signal: AbortSignal) => {
   const { random } = options;
-  const honest = await startSourceNode(t, options);
   let server: ConfiguredServer | undefined;
   let killing: Promise<void> | undefined;
   let kills = 0;
@@ -34,7 +33,7 @@ export const runKilledHolder = async (t: Lifespan, options: KilledHolderOptions,
       return result;
     },
   };
-  const node = await startLyingNode(t, honest.url, [kill]);
+  const node = await startSourceNode(t, options, [kill]);
   const { chains, cache } = replicaConfig(options, node.url, "honest");
   const config = { chains, cache, server: { port: 0, opsPort: 0 }, log: { level: "info" } };
   while (!signal.aborted) {

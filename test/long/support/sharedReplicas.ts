@@ -1,5 +1,5 @@
 import { type Address, formatQuantity } from "../../../src/ethereum/hex.ts";
-import { type Lie, startLyingNode } from "../../support/fakes/lyingNode.ts";
+import type { Lie } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service } from "../../support/servers/service.ts";
 import { startWorldNode, type WorldNode } from "../../world/nodes/worldNode.ts";
@@ -87,17 +87,17 @@ export const replicaConfig = (
 export const startSourceNode = (
   t: Lifespan,
   { chain, source }: Pick<SharedReplicasOptions, "chain" | "source">,
-): Promise<WorldNode> => startWorldNode(t, chain, { traces: source === "trace" ? "geth" : undefined });
+  lies: readonly Lie[],
+): Promise<WorldNode> => startWorldNode(t, chain, { traces: source === "trace" ? "geth" : undefined, lies });
 
 /** Starts three replicas with one Redis. Each has a node of its own, and that of the last one lies. */
 export const startSharedReplicas = async (t: Lifespan, options: SharedReplicasOptions) => {
   const start = async (isLiar: boolean): Promise<SharedReplica> => {
-    const honest = await startSourceNode(t, options);
-    const node = await startLyingNode(t, honest.url, [...(isLiar ? LIES : []), options.onSource]);
+    const node = await startSourceNode(t, options, [...(isLiar ? LIES : []), options.onSource]);
     const { chains, cache } = replicaConfig(options, node.url, isLiar ? "liar" : "honest");
     const service = await createService(chains, { cache });
     t.after(() => service.close());
-    return { service, node: honest };
+    return { service, node };
   };
   return { honest: [await start(false), await start(false)] as const, lying: await start(true) };
 };

@@ -49,6 +49,8 @@ export interface WorldNode extends Omit<SocketFront, "push"> {
   delayMs: number;
   /** Calls by method. Items of a batch count singly. */
   readonly calls: Map<string, number>;
+  /** Calls and HTTP responses that a lie has changed, by the name of the lie. */
+  readonly lied: ReadonlyMap<string, number>;
 }
 
 export interface WorldNodeOptions extends NodeAbilities {
@@ -80,7 +82,7 @@ const withoutBranches = (chain: NodeRecord, head: SealedBlock): NodeRecord => {
 export const startWorldNode = async (
   t: Lifespan,
   chain: FollowedChain,
-  { forgets = false, lies = [], beforeResponse, ...abilities }: WorldNodeOptions = {},
+  { forgets = false, lies, beforeResponse, ...abilities }: WorldNodeOptions = {},
 ): Promise<WorldNode> => {
   const calls = new Map<string, number>();
   const filters = new NodeFilters();
@@ -114,7 +116,7 @@ export const startWorldNode = async (
     const headers = { "content-type": response.text.startsWith("<") ? "text/html" : "application/json" };
     return { ...response, headers, breaks: fault?.body === "cut" ? "middle" : undefined };
   });
-  const node: WorldNode = { ...front, fault: { lies }, head: undefined, delayMs: 0, calls };
+  const node: WorldNode = { ...front, fault: lies && { lies }, head: undefined, delayMs: 0, calls, lied: teller.lied };
   const stopPushing = chain.onHead(({ json }) => {
     if (node.head === undefined) {
       front.push({ ...NULL_FIELDS, ...json });
