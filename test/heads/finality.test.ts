@@ -99,7 +99,7 @@ test("of three origins, two must report a block as final also while the third an
   const { clock, chain, heads } = await trackHeads(t, {
     ...{ height: 60, nodes: 3 },
     alter: ([liar, , failing]) => {
-      Object.assign(liar ?? {}, { finalizedDepth: 0 });
+      Object.assign(liar ?? {}, { finalizedDepth: 2 });
       failTag(failing, "finalized");
     },
   });
@@ -115,7 +115,7 @@ test("of three origins, one alone makes no block final while the two others answ
   const { clock, chain, heads } = await trackHeads(t, {
     ...{ height: 60, nodes: 3 },
     alter: ([liar, second, failing]) => {
-      Object.assign(liar ?? {}, { finalizedDepth: 0 });
+      Object.assign(liar ?? {}, { finalizedDepth: 2 });
       failTag(second, "finalized");
       failTag(failing, "finalized");
     },

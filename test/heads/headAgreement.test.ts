@@ -9,30 +9,14 @@ import {
   BLOCK_MS,
   isHonest,
   metricOf,
+  pause,
   run,
-  STEP_MS,
   served,
   startAlone,
   type Tracking,
   trackHeads,
+  watchHead,
 } from "./trackHeads.ts";
-
-/** Measures the longest time without a new served head. */
-const watchHead = (setup: Tracking) => {
-  let [longestMs, stillMs] = [0, 0];
-  let last = served(setup)?.hash;
-  return {
-    step: () => {
-      const hash = served(setup)?.hash;
-      stillMs = hash === last ? stillMs + STEP_MS : 0;
-      last = hash;
-      longestMs = Math.max(longestMs, stillMs);
-    },
-    get longestMs() {
-      return longestMs;
-    },
-  };
-};
 
 const setUp = ({ nodes }: Pick<Tracking, "nodes">): void => {
   for (const node of nodes) {
@@ -92,18 +76,6 @@ test("a silent origin costs one wait, and no further one until it is back", asyn
   assert.equal(setup.heads.current()?.isAgreed, true);
 });
 
-test("nodes fail until one is left, and the head goes on", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 4 });
-  await run(setup, 2);
-  for (const node of setup.nodes.slice(1)) {
-    node.refuses = true;
-    const watch = watchHead(setup);
-    await run(setup, 5, watch.step);
-    assert.ok(watch.longestMs <= 4_500, `${watch.longestMs} ms`);
-  }
-  assert.equal(setup.heads.current()?.isAgreed, false);
-});
-
 test("two silent origins of three that can be reached are awaited for 15 s", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 3 });
   await run(setup, 2);
@@ -132,23 +104,10 @@ test("a reorganisation is served once a majority has it", async (t) => {
   assert.equal(setup.heads.current()?.isAgreed, true);
 });
 
-test("a load balancer whose machines differ moves no head back", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 2 });
-  const [, balancer] = setup.nodes as [ChainNode, ChainNode];
-  let highest = 0n;
-  await run(setup, 8, (elapsedMs) => {
-    balancer.lag = (elapsedMs / STEP_MS) % 3;
-    const number = served(setup)?.number ?? 0n;
-    assert.ok(number >= highest, `${number} after ${highest}`);
-    highest = number;
-  });
-  assert.ok(highest >= setup.chain.latest.number - 1n);
-});
-
 test("safe and finalized are the highest that a majority reports at or above", async (t) => {
   const setup = await trackHeads(t, { height: 60, nodes: 3 });
   const [liar, late] = setup.nodes as [ChainNode, ChainNode];
-  liar.finalizedDepth = 0;
+  liar.finalizedDepth = 2;
   late.finalizedDepth = 20;
   await run(setup, 14);
   const { finalized, latest } = setup.heads.current() ?? {};
@@ -156,20 +115,6 @@ test("safe and finalized are the highest that a majority reports at or above", a
   assert.equal(finalized.hash, setup.chain.blocks[Number(finalized.number)]?.hash);
   assert.ok(latest.number - finalized.number >= 8n, `finalized is ${latest.number - finalized.number} below`);
   assert.ok(latest.number - finalized.number <= 16n, `finalized is ${latest.number - finalized.number} below`);
-});
-
-test("an origin whose heads do not link to the chain costs one wait", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 2 });
-  await run(setup, 2);
-  const [liar] = setup.nodes as [ChainNode];
-  liar.chain = createFakeChain({ seed: "unlinked", height: 90 });
-  const first = watchHead(setup);
-  await run(setup, 4, first.step);
-  assert.ok(first.longestMs <= 4_500, `first wait: ${first.longestMs} ms`);
-  const later = watchHead(setup);
-  await run(setup, 6, later.step);
-  assert.ok(later.longestMs <= 2_500, `later: ${later.longestMs} ms`);
-  assert.ok(isHonest(setup, served(setup)?.hash));
 });
 
 test("a majority that lags behind a short ring moves the head not back", async (t) => {
@@ -250,7 +195,7 @@ test("an origin whose first read of finalized fails supports the tag", async (t)
   const setup = await trackHeads(t, {
     ...{ height: 60, nodes: 3 },
     alter: ([liar, ...honest]) => {
-      Object.assign(liar ?? {}, { finalizedDepth: 0 });
+      Object.assign(liar ?? {}, { finalizedDepth: 2 });
       for (const node of honest) {
         const { batch } = node;
         const fail = () => new NodeError("timeout", node.name, "timeout");
@@ -292,7 +237,7 @@ test("one origin alone makes no block final while the others lag", async (t) => 
   await run(setup, 2);
   const before = setup.heads.current()?.finalized?.number;
   assert.ok(before);
-  liar.finalizedDepth = 0;
+  liar.finalizedDepth = 2;
   for (const node of late) {
     node.height = Number(setup.chain.latest.number);
   }
@@ -323,43 +268,20 @@ test("at the start, a node that does not answer delays the first head by 2 s", a
   assert.equal(setup.heads.current()?.isAgreed, true);
 });
 
-test("a contradiction of two origins freezes the head for 15 s at most while a third one lags and goes on", async (t) => {
-  const setup = await trackHeads(t, { height: 60, nodes: 3 });
-  const [, second, late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
-  await run(setup, 2);
-  const branch = forge(setup.chain, 1);
-  second.chain = branch;
-  late.lag = 25;
-  const watch = watchHead(setup);
-  await run(setup, 30, (elapsedMs) => {
-    if (elapsedMs % BLOCK_MS === 0) {
-      branch.mine();
-    }
-    watch.step();
-  });
-  assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
-});
-
 test("an origin without a vote has one again with the block that another one has above the served head", async (t) => {
   const setup = await trackHeads(t, { height: 80, nodes: 3 });
   await run(setup, 2);
   await setup.clock.advance(1_000);
-  const pause = async (forMs: number) => {
-    for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs += STEP_MS) {
-      setup.heads.markActive();
-      await setup.clock.advance(STEP_MS);
-    }
-  };
   const [first, back, silent] = setup.nodes as [ChainNode, ChainNode, ChainNode];
   const height = setup.chain.blocks.length - 1;
   silent.height = height;
   Object.assign(back, { height, refuses: true });
   setup.chain.mine();
-  await pause(2_500);
+  await pause(setup, 2_500);
   assert.equal(first.health.headHash, setup.chain.latest.hash);
   assert.equal(setup.heads.current()?.latest.number, BigInt(height), "the others are awaited");
   Object.assign(back, { height: undefined, refuses: false });
-  await pause(1_000);
+  await pause(setup, 1_000);
   assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash);
   assert.equal(setup.heads.current()?.isAgreed, true);
 });
@@ -388,7 +310,7 @@ test("two of three origins that stand still on a replaced block are awaited for 
   setup.chain.reorg(1, 1);
   const watch = watchHead(setup);
   await run(setup, 6, watch.step);
-  assert.ok((await metricOf(setup, "forebay_heads_contradicted")).every((line) => line.endsWith(" 1")));
+  assert.deepEqual(await metricOf(setup, "forebay_heads_contradicted"), ['forebay_heads_contradicted{chain="test"} 1']);
   await run(setup, 6, watch.step);
   assert.ok(watch.longestMs <= 17_500, `${watch.longestMs} ms`);
   assert.ok(isHonest(setup, served(setup)?.hash));

@@ -4,7 +4,19 @@ import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fake
 import type { ChainNode } from "../support/servers/chainNode.ts";
 import { BranchedChain } from "../world/chain/branchedChain.ts";
 import { forge } from "./forge.ts";
-import { BLOCK_MS, isHonest, metricOf, mineFor, run, STEP_MS, served, startAlone, trackHeads } from "./trackHeads.ts";
+import {
+  BLOCK_MS,
+  isHonest,
+  metricOf,
+  mineFor,
+  pause,
+  run,
+  STEP_MS,
+  served,
+  startAlone,
+  type Tracking,
+  trackHeads,
+} from "./trackHeads.ts";
 
 /** Returns the chain of a node that has other newest blocks, also under hashes that it copied. */
 const withTop = (chain: FakeChain, top: readonly FakeBlock[]): FakeChain => {
@@ -43,6 +55,9 @@ const FORGERIES: Readonly<Record<string, (chain: FakeChain) => FakeChain>> = {
   },
 };
 
+const assertHonest = (setup: Tracking, elapsedMs: number): void =>
+  assert.ok(isHonest(setup, served(setup)?.hash), `after ${elapsedMs} ms`);
+
 /** Holds the answers of a node until the returned promise is resolved. */
 const holdAnswers = (node: ChainNode): PromiseWithResolvers<void> => {
   const { send } = node;
@@ -69,19 +84,6 @@ test("a chain that one of three origins invents far ahead is never served, and i
   assert.equal(setup.heads.isExcluded("node2"), false);
 });
 
-test("an invented block is not served while the chain pauses, if a majority is usable", async (t) => {
-  const setup = await trackHeads(t, { height: 30, nodes: 3 });
-  await run(setup, 2);
-  await setup.clock.advance(1_000);
-  const [liar] = setup.nodes as [ChainNode];
-  liar.chain = forge(setup.chain, 1);
-  for (let pausedMs = 0; pausedMs < 14_500; pausedMs += STEP_MS) {
-    setup.heads.markActive();
-    await setup.clock.advance(STEP_MS);
-    assert.ok(isHonest(setup, served(setup)?.hash), `after ${pausedMs} ms`);
-  }
-});
-
 test("at the start, the heads of all origins are awaited, and one origin's invention is not served", async (t) => {
   const honest = createFakeChain({ height: 30 });
   const setup = await trackHeads(t, { height: 30, nodes: 3, firstChain: forge(honest, 5) });
@@ -95,19 +97,13 @@ test("an invented child is not served because one honest origin is late after a 
   const [liar, , late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
   await run(setup, 4);
   liar.chain = forge(setup.chain, 1);
-  const pause = async (forMs: number) => {
-    for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs += STEP_MS) {
-      setup.heads.markActive();
-      await setup.clock.advance(STEP_MS);
-      assert.ok(isHonest(setup, served(setup)?.hash));
-    }
-  };
-  await pause(4_900);
+  const each = (elapsedMs: number) => assertHonest(setup, elapsedMs);
+  await pause(setup, 4_900, each);
   late.lag = 1;
   setup.chain.mine();
-  await pause(300);
+  await pause(setup, 300, each);
   late.lag = 0;
-  await pause(2_000);
+  await pause(setup, 2_000, each);
 });
 
 for (const [name, forgeTop] of Object.entries(FORGERIES)) {
@@ -241,11 +237,7 @@ test("an invented child is not served while one honest origin is excluded and th
   assert.equal(setup.heads.isExcluded("node1"), true);
   await setup.clock.advance(1_000);
   liar.chain = forge(setup.chain, 1);
-  for (let elapsedMs = 0; elapsedMs < 14_000; elapsedMs += STEP_MS) {
-    setup.heads.markActive();
-    await setup.clock.advance(STEP_MS);
-    assert.ok(isHonest(setup, served(setup)?.hash), `after ${elapsedMs} ms`);
-  }
+  await pause(setup, 14_000, (elapsedMs) => assertHonest(setup, elapsedMs));
 });
 
 for (const isReachable of [true, false]) {
@@ -261,31 +253,21 @@ for (const isReachable of [true, false]) {
     await setup.heads.refresh();
     assert.equal(served(setup)?.hash, setup.chain.latest.hash);
     // The chain pauses.
-    for (let pausedMs = 0; pausedMs < 30_000; pausedMs += STEP_MS) {
-      setup.heads.markActive();
-      await setup.clock.advance(STEP_MS);
-      assert.ok(isHonest(setup, served(setup)?.hash), `after ${pausedMs} ms`);
-    }
+    await pause(setup, 30_000, (pausedMs) => assertHonest(setup, pausedMs));
   });
 }
 
-for (const pauseMs of [6_000, 10_000]) {
+for (const pauseMs of [6_000, 10_000, 14_500]) {
   test(`a block that the preferred origin invents in a pause of ${pauseMs / 1_000} s is not served when the chain goes on`, async (t) => {
     const setup = await trackHeads(t, { height: 30, nodes: 3 });
     const [liar] = setup.nodes as [ChainNode];
     await run(setup, 3);
     await setup.clock.advance(1_000);
-    const pause = async (forMs: number): Promise<void> => {
-      for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs += STEP_MS) {
-        setup.heads.markActive();
-        await setup.clock.advance(STEP_MS);
-        assert.ok(isHonest(setup, served(setup)?.hash), `after ${elapsedMs} ms`);
-      }
-    };
+    const each = (elapsedMs: number) => assertHonest(setup, elapsedMs);
     liar.chain = forge(setup.chain, 1);
-    await pause(pauseMs);
+    await pause(setup, pauseMs, each);
     setup.chain.mine();
-    await pause(2_000);
+    await pause(setup, 2_000, each);
     assert.equal(served(setup)?.hash, setup.chain.latest.hash);
   });
 }

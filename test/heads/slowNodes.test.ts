@@ -4,10 +4,8 @@ import type { Call } from "../../src/jsonrpc/call.ts";
 import type { FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
 import { forge } from "./forge.ts";
-import { trackHeads } from "./trackHeads.ts";
+import { BLOCK_MS, run, type Tracking, trackHeads, watchHead } from "./trackHeads.ts";
 
-const BLOCK_MS = 2_000;
-const STEP_MS = 100;
 const SLOW_MS = 10_000;
 /** An origin whose head was served alone has a vote for three block times without a new head. A poll follows. */
 const LONGEST_ALONE_MS = 6_500;
@@ -15,8 +13,6 @@ const LONGEST_ALONE_MS = 6_500;
 const LONGEST_AGREED_MS = 2_500;
 /** An honest node is polled again after this time: its blocks are due, and appear a little later. */
 const LONGEST_POLL_MS = 2_500;
-
-type Tracking = Awaited<ReturnType<typeof trackHeads>>;
 
 /** The node answers these calls after 10 s. */
 const slow = (node: ChainNode, { clock }: Pick<Tracking, "clock">, isSlow: (call: Call) => boolean): void => {
@@ -29,42 +25,21 @@ const slow = (node: ChainNode, { clock }: Pick<Tracking, "clock">, isSlow: (call
   };
 };
 
-/** Measures the longest time without a new head, and without a poll of each node. */
-const watch = ({ clock, heads }: Tracking, nodes: readonly ChainNode[]) => {
-  const startMs = clock.nowMs();
-  let [last, changedMs, longestMs, longestPollMs] = [heads.current()?.latest.hash, startMs, 0, 0];
+/** Measures the longest time without a poll of each node. */
+const watchPolls = ({ clock }: Tracking, nodes: readonly ChainNode[]) => {
+  let longestMs = 0;
   for (const node of nodes) {
     const { send } = node;
-    let polledMs = startMs;
+    let polledMs = clock.nowMs();
     node.send = (call, reach) => {
       if (call.params[0] === "latest") {
-        longestPollMs = Math.max(longestPollMs, clock.nowMs() - polledMs);
+        longestMs = Math.max(longestMs, clock.nowMs() - polledMs);
         polledMs = clock.nowMs();
       }
       return send(call, reach);
     };
   }
-  return {
-    step: () => {
-      const hash = heads.current()?.latest.hash;
-      changedMs = hash === last ? changedMs : clock.nowMs();
-      last = hash;
-      longestMs = Math.max(longestMs, clock.nowMs() - changedMs);
-    },
-    longest: () => ({ headMs: longestMs, pollMs: longestPollMs }),
-  };
-};
-
-/** Mines a block every 2 s. Calls `each` every 100 ms. */
-const run = async ({ clock, chain, heads }: Tracking, blocks: number, each: (elapsedMs: number) => void) => {
-  for (let elapsedMs = STEP_MS; elapsedMs <= blocks * BLOCK_MS; elapsedMs += STEP_MS) {
-    heads.markActive();
-    await clock.advance(STEP_MS);
-    if (elapsedMs % BLOCK_MS === 0) {
-      chain.mine();
-    }
-    each(elapsedMs);
-  }
+  return { longest: () => longestMs };
 };
 
 const SLOW_CALLS: Readonly<Record<string, (call: Call) => boolean>> = {
@@ -112,7 +87,7 @@ const LIES: Readonly<Record<string, () => (chain: FakeChain, before: FakeChain, 
 const start = async (t: TestContext, nodes: number) => {
   const startSeconds = Math.floor(Date.now() / 1_000) - 160;
   const setup = await trackHeads(t, { height: 80, nodes, startSeconds });
-  await run(setup, 2, () => undefined);
+  await run(setup, 2);
   return setup;
 };
 
@@ -124,15 +99,16 @@ for (const nodes of [2, 3]) {
         const [liar, ...others] = setup.nodes as [ChainNode, ...ChainNode[]];
         slow(liar, setup, isSlow);
         const next = createLie();
-        const watched = watch(setup, others);
+        const polls = watchPolls(setup, others);
+        const head = watchHead(setup);
         await run(setup, 40, (elapsedMs) => {
           liar.chain = next(setup.chain, liar.chain, elapsedMs);
-          watched.step();
+          head.step();
         });
-        const { headMs, pollMs } = watched.longest();
+        const pollMs = polls.longest();
         assert.ok(
-          headMs <= (nodes === 2 ? LONGEST_ALONE_MS : LONGEST_AGREED_MS),
-          `no new head for ${headMs} ms, no poll for ${pollMs} ms`,
+          head.longestMs <= (nodes === 2 ? LONGEST_ALONE_MS : LONGEST_AGREED_MS),
+          `no new head for ${head.longestMs} ms, no poll for ${pollMs} ms`,
         );
         assert.ok(pollMs <= LONGEST_POLL_MS, `no poll of an honest node for ${pollMs} ms`);
       });

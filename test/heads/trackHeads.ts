@@ -112,18 +112,45 @@ export const run = async (setup: Tracking, blocks: number, each: (elapsedMs: num
   }
 };
 
+/** Advances fake time without a new block. Calls `each` every 100 ms. */
+export const pause = async (setup: Tracking, forMs: number, each: (elapsedMs: number) => void = () => undefined) => {
+  for (let elapsedMs = STEP_MS; elapsedMs <= forMs; elapsedMs += STEP_MS) {
+    setup.heads.markActive();
+    await setup.clock.advance(STEP_MS);
+    each(elapsedMs);
+  }
+};
+
 export const isHonest = ({ chain }: Tracking, hash: string | undefined): boolean => chain.byHash(hash) !== undefined;
 
 export const metricOf = async ({ telemetry }: Tracking, name: string): Promise<string[]> =>
   (await telemetry.registry.metrics()).split("\n").filter((line) => line.startsWith(`${name}{`));
 
-/** Starts the first of three nodes alone. The others refuse connections. */
+/** Measures the longest time without a new served head. Call `step` every 100 ms. */
+export const watchHead = (setup: Tracking) => {
+  let [longestMs, stillMs] = [0, 0];
+  let last = served(setup)?.hash;
+  return {
+    step: () => {
+      const hash = served(setup)?.hash;
+      stillMs = hash === last ? stillMs + STEP_MS : 0;
+      last = hash;
+      longestMs = Math.max(longestMs, stillMs);
+    },
+    get longestMs() {
+      return longestMs;
+    },
+  };
+};
+
+/** Starts the first of three nodes alone. The others refuse connections. Its newest block is of now, or of the future. */
 export const startAlone = async (
   t: TestContext,
   height: number,
   alter: (nodes: readonly [ChainNode, ChainNode, ChainNode], chain: FakeChain) => void,
+  futureSeconds = 0,
 ) => {
-  const startSeconds = Math.floor(Date.now() / 1_000) - height * 2;
+  const startSeconds = Math.floor(Date.now() / 1_000) - height * 2 + futureSeconds;
   const setup = await trackHeads(t, {
     ...{ height, startSeconds, nodes: 3 },
     alter: (nodes, chain) => {

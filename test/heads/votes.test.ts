@@ -119,7 +119,7 @@ test("one origin makes no block final while the nodes of the others are out of u
   const setup = await trackHeads(t, { height: 60, nodes: 3 });
   const [liar, ...honest] = setup.nodes as [ChainNode, ChainNode, ChainNode];
   await run(setup, 8);
-  liar.finalizedDepth = 0;
+  liar.finalizedDepth = 2;
   for (const node of honest) {
     node.available = false;
   }
