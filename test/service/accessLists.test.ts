@@ -5,7 +5,7 @@ import { until } from "../support/clients/until.ts";
 import type { Lie } from "../support/fakes/lyingNode.ts";
 import { createService } from "../support/servers/service.ts";
 import { startWorldNode } from "../world/nodes/worldNode.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 /** Long, so that no read is late on a busy machine. */
 const LONG_MS = 20_000;
@@ -14,9 +14,9 @@ const ADDRESS = `0x${"a1".repeat(20)}` as const;
 
 /** Starts a service in front of a node for each list of lies. */
 const start = async (t: TestContext, ...liesOfNodes: readonly (readonly Lie[])[]) => {
-  const written = new WrittenChain("amsterdam");
-  written.mine([[ADDRESS, 7n]]);
-  const nodes = await Promise.all(liesOfNodes.map((lies) => startWorldNode(t, written.chain, { lies })));
+  const chain = new StandInChain("amsterdam");
+  chain.mine([[ADDRESS, 7n]]);
+  const nodes = await Promise.all(liesOfNodes.map((lies) => startWorldNode(t, chain, { lies })));
   const service = await createService({
     nodes: nodes.map(({ url }, index) => ({ name: `node${index + 1}`, url, priority: index })),
     ...{ blockTimeMs: LONG_MS, forks: "prague", state: { follow: false } },
@@ -27,7 +27,7 @@ const start = async (t: TestContext, ...liesOfNodes: readonly (readonly Lie[])[]
     async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).includes('tag="finalized"'),
     "finality is known",
   );
-  return { nodes, service, block: written.chain.head };
+  return { nodes, service, block: chain.head };
 };
 
 test("the access list of a block is read once, by number, tag and hash", async (t) => {

@@ -8,7 +8,7 @@ import type { Lie } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -74,9 +74,9 @@ interface NodeConfig {
 
 /** A service in front of these nodes. Each is asked only if the one before it does not answer. */
 const startRig = async (t: TestContext, configs: readonly NodeConfig[]) => {
-  const written = new WrittenChain("prague");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const startNode = (lies: readonly Lie[] = []) => startWorldNode(t, written.chain, { traces: "geth", lies });
+  const chain = new StandInChain("prague");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const startNode = (lies: readonly Lie[] = []) => startWorldNode(t, chain, { traces: "geth", lies });
   const nodes = new Map<string, WorldNode>();
   for (const { name, lies } of configs) {
     nodes.set(name, await startNode(lies));
@@ -102,9 +102,9 @@ const startRig = async (t: TestContext, configs: readonly NodeConfig[]) => {
   };
   const ask = (read_: ReadCase) => read(read_, { "cache-control": "no-cache" });
   /** Seals a block, and reads all balances. Returns the number of hits. */
-  const turn = async (balances: Parameters<WrittenChain["mine"]>[0] = []): Promise<number> => {
-    written.mine(balances);
-    await followHead(service, written.chain);
+  const turn = async (balances: Parameters<StandInChain["mine"]>[0] = []): Promise<number> => {
+    chain.mine(balances);
+    await followHead(service, chain);
     let hits = 0;
     for (const account of ACCOUNTS) {
       hits += (await read({ method: "eth_getBalance", params: [account] })).isHit ? 1 : 0;

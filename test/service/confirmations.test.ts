@@ -11,7 +11,7 @@ import { type Lie, startLyingNode } from "../support/fakes/lyingNode.ts";
 import { followAnvil, followHead } from "../support/servers/followHead.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { startWorldNode } from "../world/nodes/worldNode.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 const BEHIND = 3;
 const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
@@ -230,9 +230,9 @@ test("the header is refused, because without it `latest` would be the head", asy
 test("known state answers reads at the block with confirmations", async (t) => {
   t.mock.method(Math, "random", () => 0.5);
   const accounts = Array.from({ length: 8 }, (_, index) => addressOf(index));
-  const written = new WrittenChain("amsterdam");
-  written.mine(accounts.map((address) => [address, 1n]));
-  const node = await startWorldNode(t, written.chain);
+  const chain = new StandInChain("amsterdam");
+  chain.mine(accounts.map((address) => [address, 1n]));
+  const node = await startWorldNode(t, chain);
   const service = await createService(
     { nodes: [{ url: node.url }], blockTimeMs: LONG_MS, forks: "prague", state: { waitMs: LONG_MS } },
     ACCESS,
@@ -240,8 +240,8 @@ test("known state answers reads at the block with confirmations", async (t) => {
   t.after(() => service.close());
   let knownAnswers = 0;
   for (let round = 2; round < 40; round++) {
-    written.mine([[addressOf(0), BigInt(round)]]);
-    await followHead(service, written.chain);
+    chain.mine([[addressOf(0), BigInt(round)]]);
+    await followHead(service, chain);
     for (const [index, address] of accounts.entries()) {
       for (const headers of [OTHER, CAREFUL]) {
         const { body, headers: own } = await rpc(service.url, "eth_getBalance", [address, "latest"], headers);

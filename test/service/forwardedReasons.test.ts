@@ -9,7 +9,7 @@ import { startCommand } from "../support/servers/command.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService } from "../support/servers/service.ts";
 import { startWorldNode } from "../world/nodes/worldNode.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 interface Report {
   readonly chains: readonly { readonly forwarded?: readonly { readonly reason: string; readonly text: string }[] }[];
@@ -55,9 +55,9 @@ test("a development node costs more, and a followed one does not", async (t) => 
 
 /** Reads state of new blocks until it pays to follow it. */
 const followState = async (t: TestContext, traces: "geth" | undefined) => {
-  const written = new WrittenChain("prague");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await startWorldNode(t, written.chain, { traces });
+  const chain = new StandInChain("prague");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await startWorldNode(t, chain, { traces });
   const service = await createService({
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
@@ -66,8 +66,8 @@ const followState = async (t: TestContext, traces: "geth" | undefined) => {
   });
   t.after(() => service.close());
   for (let block = 0; block < MAX_BLOCKS; block++) {
-    written.mine();
-    await followHead(service, written.chain);
+    chain.mine();
+    await followHead(service, chain);
     for (const address of ACCOUNTS) {
       await rpc(service.url, "eth_getBalance", [address, "latest"]);
     }

@@ -12,7 +12,6 @@ import { startWorldNode, type WorldNode, type WorldNodeOptions } from "../world/
 import { FeedWorld } from "../world/state/feedWorld.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
 import { createWalletCalls, WalletWorld } from "../world/state/walletWorld.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no write set is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -38,22 +37,22 @@ const startRig = async (
   state: ServiceChain["state"] = {},
   source: Pick<WorldNodeOptions, "traces" | "beforeResponse"> = {},
 ) => {
-  const written = new WrittenChain(source.traces === undefined ? "amsterdam" : "prague");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await startWorldNode(t, written.chain, source);
+  const chain = new StandInChain(source.traces === undefined ? "amsterdam" : "prague");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await startWorldNode(t, chain, source);
   const service = await createService({
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
-    forks: written.chain.fork === "amsterdam" ? "amsterdam" : "prague",
+    forks: chain.fork === "amsterdam" ? "amsterdam" : "prague",
     state: { waitMs: LONG_MS, ...state },
   });
   t.after(() => service.close());
   /** Seals a block, and makes it the served head. */
-  const mine = async (balances: Parameters<WrittenChain["mine"]>[0] = []) => {
-    written.mine(balances);
-    await followHead(service, written.chain);
+  const mine = async (balances: Parameters<StandInChain["mine"]>[0] = []) => {
+    chain.mine(balances);
+    await followHead(service, chain);
   };
-  return { written, node, service, mine };
+  return { chain, node, service, mine };
 };
 
 type Rig = Awaited<ReturnType<typeof startRig>>;
@@ -88,13 +87,13 @@ const simulate = async ({ url }: Service, block: unknown = "latest", headers = {
 test("a simulation asks no node for values that forebay knows after its block", async (t) => {
   const rig = await startRig(t);
   await learn(rig);
-  const { node, service, mine, written } = rig;
+  const { node, service, mine, chain } = rig;
   await mine();
   const before = stateCalls(node);
   assert.equal(await simulate(service), 1n);
   await mine([[ALICE, 7n]]);
   assert.equal(await simulate(service), 7n);
-  const { number, hash } = written.chain.head;
+  const { number, hash } = chain.head;
   assert.equal(await simulate(service, formatQuantity(number - 1)), 1n);
   assert.equal(await simulate(service, { blockHash: hash }), 7n);
   assert.equal(stateCalls(node), before);
@@ -125,7 +124,7 @@ test("values that a simulation read at a block that was undone meanwhile answer 
   };
   const rig = await startRig(t, {}, { beforeResponse });
   await learn(rig);
-  const { node, service, mine, written } = rig;
+  const { node, service, mine, chain } = rig;
   const unknown = addressOf(50);
   await mine([[unknown, 5n]]);
   await mine();
@@ -134,9 +133,9 @@ test("values that a simulation read at a block that was undone meanwhile answer 
   const call = { from: SENDER, to: unknown, gas: "0x186a0" };
   const late = rpc(service.url, "eth_simulateV1", [{ blockStateCalls: [{ calls: [call] }] }, "latest"]);
   await until(() => stateCalls(node) > before, "the simulation asks the node");
-  written.chain.rewind(2);
+  chain.rewind(2);
   for (let count = 0; count < 3; count++) {
-    written.mine();
+    chain.mine();
   }
   await mine();
   // It waits for the write set of the new head.
@@ -150,11 +149,11 @@ test("values that a simulation read at a block that was undone meanwhile answer 
 test("a simulation at an orphan reads the orphan's own state", async (t) => {
   const rig = await startRig(t);
   await learn(rig);
-  const { node, service, mine, written } = rig;
+  const { node, service, mine, chain } = rig;
   await mine([[ALICE, 5n]]);
-  const orphan = written.chain.head.hash;
-  written.chain.rewind(1);
-  written.mine([[ALICE, 8n]]);
+  const orphan = chain.head.hash;
+  chain.rewind(1);
+  chain.mine([[ALICE, 8n]]);
   await mine();
   const before = stateCalls(node);
   assert.equal(await simulate(service), 8n);

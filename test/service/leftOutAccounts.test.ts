@@ -30,7 +30,6 @@ type Write = (draft: BlockDraft, nonce: bigint) => StandInTransaction | Promise<
 /** A chain of blocks with up to one transaction. Its values are those of a real execution: fees are paid, nothing is lost. */
 class CreatingChain {
   readonly chain = new StandInChain("prague");
-  #seconds = 1_700_000_000n;
 
   constructor() {
     const draft = this.chain.draft();
@@ -40,30 +39,25 @@ class CreatingChain {
     draft.setNonce(FACTORY, 1n);
     draft.setCode(FACTORY, CODE);
     draft.endPhase();
-    this.#seal(draft, []);
+    draft.endPhase();
+    this.chain.seal(draft);
   }
 
   async mine(write?: Write): Promise<void> {
-    const draft = this.chain.draft();
-    draft.endPhase();
     if (write === undefined) {
-      this.#seal(draft, []);
+      this.chain.mine();
       return;
     }
+    const draft = this.chain.draft();
+    draft.endPhase();
     const nonce = draft.state.nonce(SENDER);
     draft.setNonce(SENDER, nonce + 1n);
     draft.addBalance(SENDER, -FEE);
     draft.addBalance(FEE_RECIPIENT, TIP);
     const transaction = await write(draft, nonce);
     draft.endPhase();
-    this.#seal(draft, [transaction]);
-  }
-
-  #seal(draft: BlockDraft, transactions: readonly StandInTransaction[]): void {
     draft.endPhase();
-    this.#seconds += 2n;
-    const timestamp = this.#seconds;
-    this.chain.seal(draft, { transactions, withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp });
+    this.chain.seal(draft, { transactions: [transaction], feeRecipient: FEE_RECIPIENT });
   }
 }
 

@@ -9,6 +9,7 @@ import { followHead } from "../support/servers/followHead.ts";
 import { loadThread } from "../support/servers/loadThread.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { startWorldNode } from "../world/nodes/worldNode.ts";
+import type { BlockDraft } from "../world/state/blockDraft.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
 import { wordOf } from "../world/state/stateKeys.ts";
 
@@ -24,40 +25,14 @@ const [ALICE, BOB] = [addressOf(0), addressOf(1)];
 const CONTRACT = addressOf(9);
 /** Returns the value of slot 7. */
 const CODE = "0x60075460005260206000f3";
-const FEE_RECIPIENT = addressOf(100);
 /** One answer to a call in a hundred is compared with the node. Above that share, none is. */
 const NOT_COMPARED = 0.5;
 
-type Writes = readonly (readonly [Address, bigint])[];
-
-/** A chain with state roots. Blocks set balances, and the slots 1 and 7 of a contract. */
-class ProvenChain {
-  readonly chain = new StandInChain("amsterdam", true);
-  #seconds = 1_700_000_000n;
-
-  mine(balances: Writes = [], slot?: bigint, read?: bigint): void {
-    const draft = this.chain.draft();
-    for (const [address, balance] of balances) {
-      draft.setBalance(address, balance);
-    }
-    if (this.#seconds === 1_700_000_000n) {
-      draft.setCode(CONTRACT, CODE);
-      draft.setNonce(CONTRACT, 1n);
-      draft.setSlot(CONTRACT, wordOf(7n), 7n);
-    }
-    if (slot !== undefined) {
-      draft.setSlot(CONTRACT, wordOf(1n), slot);
-    }
-    if (read !== undefined) {
-      draft.setSlot(CONTRACT, wordOf(7n), read);
-    }
-    draft.endPhase();
-    draft.endPhase();
-    this.#seconds += 2n;
-    const timestamp = this.#seconds;
-    this.chain.seal(draft, { transactions: [], withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp });
-  }
-}
+const deploy = (draft: BlockDraft): void => {
+  draft.setCode(CONTRACT, CODE);
+  draft.setNonce(CONTRACT, 1n);
+  draft.setSlot(CONTRACT, wordOf(7n), 7n);
+};
 
 interface RigOptions {
   readonly state?: ServiceChain["state"];
@@ -69,9 +44,18 @@ interface RigOptions {
 
 const startRig = async (t: TestContext, { state, lies, nodes: count = 1, blockTimeMs = LONG_MS }: RigOptions = {}) => {
   t.mock.method(Math, "random", () => NOT_COMPARED);
-  const world = new ProvenChain();
-  const { chain } = world;
-  world.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const chain = new StandInChain("amsterdam", true);
+  chain.mine(
+    ACCOUNTS.map((address) => [address, 1n]),
+    deploy,
+  );
+  /** Seals a block that sets balances, and slots of the contract. */
+  const mine = (balances: Parameters<StandInChain["mine"]>[0] = [], slots: Readonly<Record<number, bigint>> = {}) =>
+    chain.mine(balances, (draft) => {
+      for (const [slot, value] of Object.entries(slots)) {
+        draft.setSlot(CONTRACT, wordOf(BigInt(slot)), value);
+      }
+    });
   const nodes = await Promise.all(
     Array.from({ length: count }, (_, index) => startWorldNode(t, chain, { lies: index === 0 ? lies : undefined })),
   );
@@ -103,7 +87,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, blockTi
   /** Reads the same values in several new blocks, after which it pays to follow. */
   const learn = async () => {
     for (let block = 0; block < 4; block++) {
-      world.mine();
+      mine();
       await follow();
       for (const address of ACCOUNTS) {
         await balance(address);
@@ -111,7 +95,7 @@ const startRig = async (t: TestContext, { state, lies, nodes: count = 1, blockTi
     }
   };
   const callsOf = (method: string) => nodes.reduce((sum, node) => sum + (node.calls.get(method) ?? 0), 0);
-  return { world, chain, service, nodes, follow, ask, balance, learn, callsOf };
+  return { mine, chain, service, nodes, follow, ask, balance, learn, callsOf };
 };
 
 const lieAbout = (method: string, result: (result: unknown) => unknown): Lie => ({
@@ -121,7 +105,7 @@ const lieAbout = (method: string, result: (result: unknown) => unknown): Lie => 
 const proven = (number: number): string => `proven; block=${number}`;
 
 test("on a chain with access lists, a value is proven once, and carried over later blocks without a request", async (t) => {
-  const { world, chain, follow, ask, balance, learn, callsOf } = await startRig(t);
+  const { mine, chain, follow, ask, balance, learn, callsOf } = await startRig(t);
   await learn();
   const reads = [
     ["eth_getBalance", [ALICE], "0x1"],
@@ -138,7 +122,7 @@ test("on a chain with access lists, a value is proven once, and carried over lat
   }
   const proofs = callsOf("eth_getProof");
   for (let turn = 0; turn < 3; turn++) {
-    world.mine([[BOB, BigInt(turn + 2)]], BigInt(turn + 1));
+    mine([[BOB, BigInt(turn + 2)]], { 1: BigInt(turn + 1) });
     await follow();
     for (const [method, params, expected] of reads) {
       const { result, label } = await ask(method, [...params, "latest"]);
@@ -155,9 +139,9 @@ test("on a chain with access lists, a value is proven once, and carried over lat
 });
 
 test("without state.prove, nodes state what the lists do not have", async (t) => {
-  const { world, follow, balance, learn, callsOf } = await startRig(t, { state: { prove: false } });
+  const { mine, follow, balance, learn, callsOf } = await startRig(t, { state: { prove: false } });
   await learn();
-  world.mine([[BOB, 2n]]);
+  mine([[BOB, 2n]]);
   await follow();
   assert.match((await balance(BOB)).label ?? "", /^proven/, "from the list");
   assert.match((await balance(ALICE)).label ?? "", /^stated/);
@@ -167,16 +151,16 @@ test("without state.prove, nodes state what the lists do not have", async (t) =>
 test("a block without a list ends the proofs behind it, and later proofs hold again", async (t) => {
   let isLying = false;
   const lies = [lieAbout("eth_getBlockAccessList", (list) => (isLying ? [] : list))];
-  const { world, chain, follow, balance, learn } = await startRig(t, { lies });
+  const { mine, chain, follow, balance, learn } = await startRig(t, { lies });
   await learn();
   assert.equal((await balance(ALICE)).label, proven(chain.height));
   isLying = true;
-  world.mine([[ALICE, 5n]]);
+  mine([[ALICE, 5n]]);
   await follow();
   const { result, label } = await balance(ALICE);
   assert.deepEqual([result, label], ["0x5", proven(chain.height)], "a proof of the new block");
   isLying = false;
-  world.mine();
+  mine();
   await follow();
   assert.deepEqual(await balance(ALICE), { result: "0x5", reason: undefined, label: proven(chain.height) });
 });
@@ -186,10 +170,10 @@ test("a false proof is not served, and nothing of it is carried", async (t) => {
     lieAbout("eth_getProof", (proof) => ({ ...Object(proof), balance: "0xbad" })),
     lieAbout("eth_getBalance", () => "0xbad"),
   ];
-  const { world, chain, follow, balance, learn } = await startRig(t, { lies, nodes: 2, blockTimeMs: SHORT_MS });
+  const { mine, chain, follow, balance, learn } = await startRig(t, { lies, nodes: 2, blockTimeMs: SHORT_MS });
   await learn();
   for (let turn = 0; turn < 3; turn++) {
-    world.mine([[BOB, BigInt(turn)]]);
+    mine([[BOB, BigInt(turn)]]);
     await follow();
     for (const address of ACCOUNTS) {
       const { result, label } = await balance(address);
@@ -202,16 +186,16 @@ test("a false proof is not served, and nothing of it is carried", async (t) => {
 });
 
 test("a reorganisation undoes what was proven at its blocks", async (t) => {
-  const { world, chain, follow, balance, learn } = await startRig(t);
+  const { mine, chain, follow, balance, learn } = await startRig(t);
   await learn();
-  world.mine([[BOB, 2n]]);
+  mine([[BOB, 2n]]);
   await follow();
   assert.deepEqual([(await balance(BOB)).result, (await balance(BOB)).label], ["0x2", proven(chain.height)]);
   const orphan = chain.head.hash;
   chain.rewind(2);
-  world.mine();
-  world.mine([[BOB, 9n]]);
-  world.mine();
+  mine();
+  mine([[BOB, 9n]]);
+  mine();
   await follow();
   assert.notEqual(chain.at(chain.height - 1)?.hash, orphan);
   assert.deepEqual([(await balance(BOB)).result, (await balance(BOB)).label], ["0x9", proven(chain.height)]);
@@ -220,14 +204,14 @@ test("a reorganisation undoes what was proven at its blocks", async (t) => {
 });
 
 test("a client that requires proven answers gets known ones without a request", async (t) => {
-  const { world, chain, service, follow, balance, learn, callsOf } = await startRig(t, { nodes: 2 });
+  const { mine, chain, service, follow, balance, learn, callsOf } = await startRig(t, { nodes: 2 });
   await learn();
-  world.mine();
+  mine();
   await follow();
   for (const address of ACCOUNTS) {
     assert.equal((await balance(address, "latest", REQUIRE)).label, proven(chain.height));
   }
-  world.mine([[BOB, 3n]]);
+  mine([[BOB, 3n]]);
   await follow();
   const asked = () => callsOf("eth_getProof") + callsOf("eth_getBalance");
   const before = asked();
@@ -242,7 +226,7 @@ test("a client that requires proven answers gets known ones without a request", 
 });
 
 test("a call on proven values is proven, and stays so until a value that it read is written", async (t) => {
-  const { world, chain, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
+  const { mine, chain, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
   await learn();
   await loadThread(service);
   const call = (headers = {}) => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], headers);
@@ -252,12 +236,12 @@ test("a call on proven values is proven, and stays so until a value that it read
     return (await call()).label === proven(chain.height);
   }, "the call is learned on proven values");
   const before = callsOf("eth_call");
-  world.mine([[BOB, 2n]], 1n);
+  mine([[BOB, 2n]], { 1: 1n });
   await follow();
   for (const headers of [{}, REQUIRE]) {
     assert.deepEqual(await call(headers), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
   }
-  world.mine([], undefined, 8n);
+  mine([], { 7: 8n });
   await follow();
   const { result, label } = await call();
   assert.deepEqual([result, label], [wordOf(8n), proven(chain.height)], "executed on the value of the list");
@@ -265,7 +249,7 @@ test("a call on proven values is proven, and stays so until a value that it read
 });
 
 test("a call that must be proven is proven at its first request, also if the cache has the answer of a node", async (t) => {
-  const { world, chain, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
+  const { mine, chain, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
   await learn();
   await loadThread(service);
   const call = (gas: string, headers = {}) => ask("eth_call", [{ to: CONTRACT, gas }, "latest"], headers);
@@ -280,7 +264,7 @@ test("a call that must be proven is proven at its first request, also if the cac
   }
   assert.equal(callsOf("eth_call"), before + 1, "simultaneous requests ask a node once");
   before = callsOf("eth_call");
-  world.mine([[BOB, 2n]]);
+  mine([[BOB, 2n]]);
   await follow();
   for (const gas of ["0x30000", "0x30001"]) {
     assert.equal((await call(gas, REQUIRE)).label, proven(chain.height));
@@ -298,13 +282,13 @@ test("a revert that a node forges does not reach a client that requires a proof:
         ? { jsonrpc: "2.0", id, error: { code: 3, message: "execution reverted", data: "0xdead" } }
         : { ...response, id },
   };
-  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2, lies: [lie] });
+  const { mine, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2, lies: [lie] });
   await learn();
   await loadThread(service);
   isLying = true;
   const call = () => ask("eth_call", [{ to: CONTRACT, gas: "0x30000" }, "latest"], REQUIRE);
   assert.deepEqual(await call(), { result: wordOf(7n), reason: undefined, label: proven(chain.height) });
-  world.mine([], undefined, 8n);
+  mine([], { 7: 8n });
   await follow();
   assert.deepEqual(await call(), { result: wordOf(8n), reason: undefined, label: proven(chain.height) });
   const forged = await ask("eth_call", [{ to: CONTRACT, gas: "0x30000", gasPrice: "0x0" }, "latest"], REQUIRE);
@@ -312,10 +296,10 @@ test("a revert that a node forges does not reach a client that requires a proof:
 });
 
 test("values that an execution has read are proven for a call that must be proven", async (t) => {
-  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2 });
+  const { mine, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2 });
   await learn();
   await loadThread(service);
-  world.mine();
+  mine();
   await follow();
   const call = { to: CONTRACT, gas: "0x30000" };
   const { result } = await ask("eth_simulateV1", [{ blockStateCalls: [{ calls: [call] }] }, "latest"]);
@@ -325,7 +309,7 @@ test("values that an execution has read are proven for a call that must be prove
 });
 
 test("a call that was learned without proofs is proven when a client requires it, also once it was executed again", async (t) => {
-  const { world, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2 });
+  const { mine, chain, service, follow, ask, learn } = await startRig(t, { nodes: 2 });
   await learn();
   await loadThread(service);
   const call = { to: CONTRACT, gas: "0x30000" };
@@ -333,7 +317,7 @@ test("a call that was learned without proofs is proven when a client requires it
   assert.ok(Array.isArray((await ask("eth_simulateV1", simulation)).result));
   const answer = (headers = {}) => ask("eth_call", [call, "latest"], headers);
   await until(async () => {
-    world.mine();
+    mine();
     await follow();
     await answer();
     const { headers } = await rpc(service.url, "eth_call", [call, "latest"]);
@@ -341,7 +325,7 @@ test("a call that was learned without proofs is proven when a client requires it
     return headers.get("cache-status")?.includes("detail=state") === true;
   }, "the call is learned on stated values");
   for (const value of [8n, 9n]) {
-    world.mine([], undefined, value);
+    mine([], { 7: value });
     await follow();
     const expected = { result: wordOf(value), reason: undefined, label: proven(chain.height) };
     assert.deepEqual(await answer(REQUIRE), expected, "a value that it read was written");
@@ -349,7 +333,7 @@ test("a call that was learned without proofs is proven when a client requires it
 });
 
 test("a call that cannot be proven asks a node once at a block", async (t) => {
-  const { world, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
+  const { mine, service, follow, ask, learn, callsOf } = await startRig(t, { nodes: 2 });
   await learn();
   await loadThread(service);
   // Clients treat prices in calls differently.
@@ -357,7 +341,7 @@ test("a call that cannot be proven asks a node once at a block", async (t) => {
   const fails = async () => assert.equal((await ask("eth_call", [priced, "latest"], REQUIRE)).reason, "noProof");
   await fails();
   for (let block = 0; block < 2; block++) {
-    world.mine([], BigInt(block));
+    mine([], { 1: BigInt(block) });
     await follow();
     const before = callsOf("eth_call");
     await fails();
@@ -368,11 +352,11 @@ test("a call that cannot be proven asks a node once at a block", async (t) => {
 
 test("a call whose proofs are too expensive is refused at the next block without a request to a node", async (t) => {
   const state = { unitsPerMinute: 1 };
-  const { world, service, follow, ask, learn, callsOf } = await startRig(t, { state, nodes: 2 });
+  const { mine, service, follow, ask, learn, callsOf } = await startRig(t, { state, nodes: 2 });
   await learn();
   await loadThread(service);
   const refuse = async (call: object): Promise<number> => {
-    world.mine();
+    mine();
     await follow();
     const before = callsOf("eth_call");
     assert.equal((await ask("eth_call", [call, "latest"], REQUIRE)).reason, "noProof");
@@ -391,13 +375,13 @@ test("a call whose proofs are too expensive is refused at the next block without
 });
 
 test("a call on values that are proven needs no units for proofs", async (t) => {
-  const { world, chain, service, follow, ask, learn, callsOf } = await startRig(t, {
+  const { mine, chain, service, follow, ask, learn, callsOf } = await startRig(t, {
     state: { unitsPerMinute: 0 },
     nodes: 2,
   });
   await learn();
   await loadThread(service);
-  world.mine();
+  mine();
   await follow();
   const reads = [
     ["eth_getCode", [CONTRACT]],
@@ -420,7 +404,7 @@ test("a proven value that a node contradicts stays known, and the node that lied
   let isLying = false;
   const lies = [lieAbout("eth_getBalance", (value) => (isLying ? "0xbad" : value))];
   const rig = await startRig(t, { lies, nodes: 2, blockTimeMs: SHORT_MS });
-  const { world, chain, service, follow, balance, learn, callsOf } = rig;
+  const { mine, chain, service, follow, balance, learn, callsOf } = rig;
   await learn();
   assert.equal((await balance(ALICE)).label, proven(chain.height));
   isLying = true;
@@ -438,7 +422,7 @@ test("a proven value that a node contradicts stays known, and the node that lied
   for (const headers of [{}, REQUIRE]) {
     assert.deepEqual(await balance(ALICE, "latest", headers), known);
   }
-  world.mine();
+  mine();
   await follow();
   assert.deepEqual(await balance(ALICE), { ...known, label: proven(chain.height) }, "carried");
   assert.equal(asked(), before, "no node was asked");

@@ -7,7 +7,6 @@ import { createService, type ServiceChain } from "../support/servers/service.ts"
 import { startWorldNode, type WorldNodeOptions } from "../world/nodes/worldNode.ts";
 import { RandomStateBlocks, STAND_IN_ACCOUNTS, type TracedRefunds } from "../world/state/randomStateBlocks.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -91,15 +90,14 @@ const runProven = async (t: TestContext, refunds: TracedRefunds | undefined) => 
 };
 
 test("a trace that misses a write is refused by the state root, and its node's traces are suspended", async (t) => {
-  const written = new WrittenChain("prague", true);
-  const { chain } = written;
-  written.mine([[ALICE, 1n]]);
+  const chain = new StandInChain("prague", true);
+  chain.mine([[ALICE, 1n]]);
   const { node, read, follow, proofs } = await startRig(t, { chain, accounts: WRITTEN });
-  await follow(() => written.mine([[ALICE, BigInt(chain.height)]]));
+  await follow(() => chain.mine([[ALICE, BigInt(chain.height)]]));
   let hits = 0;
   for (let turn = 0; turn < 5; turn++) {
     // No trace has this write.
-    written.mine([[ALICE, BigInt(chain.height)]]);
+    chain.mine([[ALICE, BigInt(chain.height)]]);
     const counts = await read();
     hits += counts.hits;
     assert.equal(counts.proven, 0);
@@ -144,12 +142,12 @@ for (const [name, options] of Object.entries({
 } as const)) {
   test(`no value is proven without witnesses: ${name}`, async (t) => {
     const { asked, ...rest } = options;
-    const written = new WrittenChain("prague", true);
-    written.mine(WRITTEN.map((account) => [account, 1n]));
-    const { node, read, follow } = await startRig(t, { chain: written.chain, accounts: WRITTEN, ...rest });
-    await follow(() => written.mine());
+    const chain = new StandInChain("prague", true);
+    chain.mine(WRITTEN.map((account) => [account, 1n]));
+    const { node, read, follow } = await startRig(t, { chain, accounts: WRITTEN, ...rest });
+    await follow(() => chain.mine());
     while ((node.calls.get("debug_traceBlockByHash") ?? 0) < 3) {
-      written.mine();
+      chain.mine();
       assert.equal((await read()).proven, 0);
     }
     assert.equal(node.calls.get("debug_executionWitness") ?? 0, asked);

@@ -8,7 +8,7 @@ import { followHead } from "../support/servers/followHead.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { startWorldNode } from "../world/nodes/worldNode.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 /** Long, so that no read is late on a busy machine. The tests refresh the heads themselves. */
 const LONG_MS = 20_000;
@@ -27,26 +27,26 @@ const METHODS = { accessList: LIST, trace: TRACE } as const;
 /** A chain with one node, and a Redis for its replicas. No answer is compared by chance. */
 const createRig = async (t: TestContext, source: Source) => {
   t.mock.method(Math, "random", () => 0.5);
-  const written = new WrittenChain(FORKS[source]);
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const chain = new StandInChain(FORKS[source]);
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
   const redis = await startRedis(t);
-  const startNode = () => startWorldNode(t, written.chain, { traces: source === "trace" ? "geth" : undefined });
+  const startNode = () => startWorldNode(t, chain, { traces: source === "trace" ? "geth" : undefined });
   const node = await startNode();
   const start = (options: Partial<ServiceChain> = {}) =>
-    startReplica(t, redis, written, {
+    startReplica(t, redis, chain, {
       ...{ nodes: [{ url: node.url, name: "own" }], blockTimeMs: LONG_MS, forks: FORKS[source] },
       ...options,
       state: { source, waitMs: LONG_MS, ...options.state },
     });
   const reads = (of = node) => of.calls.get(METHODS[source]) ?? 0;
   const asked = () => node.calls.get("eth_getBalance") ?? 0;
-  return { written, redis, node, startNode, start, reads, asked };
+  return { chain, redis, node, startNode, start, reads, asked };
 };
 
 type Replica = Awaited<ReturnType<typeof startReplica>>;
 
-const startReplica = async (t: TestContext, redis: RedisServer, written: WrittenChain, chain: ServiceChain) => {
-  const service = await createService(chain, { cache: { redis: redis.url, redisTimeoutMs: 1_000 } });
+const startReplica = async (t: TestContext, redis: RedisServer, chain: StandInChain, options: ServiceChain) => {
+  const service = await createService(options, { cache: { redis: redis.url, redisTimeoutMs: 1_000 } });
   t.after(() => service.close());
   await until(async () => (await metric(service.opsUrl, "forebay_redis_up")) === 1, "Redis is connected");
   const balance = async (address: Address) => {
@@ -61,7 +61,7 @@ const startReplica = async (t: TestContext, redis: RedisServer, written: Written
     spent: () => metric(service.opsUrl, "forebay_state_units_spent_total", 'purpose="writeSets"'),
     /** Takes the newest head, and reads all balances. Returns the number of hits. */
     turn: async (): Promise<number> => {
-      await followHead(service, written.chain);
+      await followHead(service, chain);
       const read = await Promise.all(ACCOUNTS.map(balance));
       return read.filter(({ isHit }) => isHit).length;
     },
@@ -69,10 +69,10 @@ const startReplica = async (t: TestContext, redis: RedisServer, written: Written
 };
 
 /** Seals blocks until all balances are known everywhere. */
-const learn = async (written: WrittenChain, replicas: readonly Replica[]): Promise<void> => {
+const learn = async (chain: StandInChain, replicas: readonly Replica[]): Promise<void> => {
   for (let count = 0, hits = 0; hits < replicas.length * ACCOUNTS.length; count++) {
     assert.ok(count < 200, "the balances become known");
-    written.mine();
+    chain.mine();
     const turns = await Promise.all(replicas.map(({ turn }) => turn()));
     hits = turns.reduce((sum, each) => sum + each, 0);
   }
@@ -85,13 +85,13 @@ const writeSetKeys = async ({ admin }: RedisServer): Promise<readonly string[]> 
 
 for (const source of ["accessList", "trace"] as const) {
   test(`one of two replicas reads the write set of a block: ${source}`, async (t) => {
-    const { written, start, reads } = await createRig(t, source);
+    const { chain, start, reads } = await createRig(t, source);
     const replicas = [await start(), await start()];
-    await learn(written, replicas);
+    await learn(chain, replicas);
     const before = reads();
     const spent = await spentBy(replicas);
     for (let count = 1; count <= 6; count++) {
-      written.mine(source === "accessList" ? [[ALICE, BigInt(count)]] : []);
+      chain.mine(source === "accessList" ? [[ALICE, BigInt(count)]] : []);
       const turns = await Promise.all(replicas.map(({ turn }) => turn()));
       assert.deepEqual(turns, [ACCOUNTS.length, ACCOUNTS.length]);
       for (const { balance } of replicas) {
@@ -107,17 +107,17 @@ for (const source of ["accessList", "trace"] as const) {
 }
 
 test("a call that two replicas got at different blocks is learned at the second request", async (t) => {
-  const { written, start, node } = await createRig(t, "accessList");
+  const { chain, start, node } = await createRig(t, "accessList");
   const replicas = [await start(), await start()];
   const [one, other] = replicas;
   assert.ok(one && other);
-  await learn(written, replicas);
+  await learn(chain, replicas);
   const ask = async ({ service }: Replica) => {
     const { headers } = await rpc(service.url, "eth_call", [{ to: ALICE }, "latest"]);
     return headers.get("cache-status") === STATE_HIT;
   };
   const turn = async (balance: bigint): Promise<void> => {
-    written.mine([[BOB, balance]]);
+    chain.mine([[BOB, balance]]);
     await Promise.all(replicas.map((replica) => replica.turn()));
   };
   const learned = () => metric(other.service.opsUrl, "forebay_state_answers_total", 'event="learned"');
@@ -132,17 +132,17 @@ test("a call that two replicas got at different blocks is learned at the second 
 });
 
 test("a block of another branch is not taken from a replica, and an orphan is undone", async (t) => {
-  const { written, start } = await createRig(t, "accessList");
+  const { chain, start } = await createRig(t, "accessList");
   const replicas = [await start(), await start()];
   const [one, other] = replicas;
   assert.ok(one && other);
-  await learn(written, replicas);
-  written.mine([[BOB, 5n]]);
+  await learn(chain, replicas);
+  chain.mine([[BOB, 5n]]);
   assert.equal(await one.turn(), ACCOUNTS.length);
   assert.equal((await one.balance(BOB)).result, "0x5");
-  written.chain.rewind(1);
-  written.mine([[ALICE, 3n]]);
-  written.mine();
+  chain.rewind(1);
+  chain.mine([[ALICE, 3n]]);
+  chain.mine();
   for (const replica of replicas) {
     await replica.turn();
     assert.equal((await replica.balance(BOB)).result, "0x1");
@@ -151,16 +151,16 @@ test("a block of another branch is not taken from a replica, and an orphan is un
 });
 
 test("a trace of a node that a replica does not have is not used", async (t) => {
-  const { written, start, startNode, node, reads } = await createRig(t, "trace");
+  const { chain, start, startNode, node, reads } = await createRig(t, "trace");
   const second = await startNode();
   const replicas = [
     await start({ nodes: [{ url: node.url, name: "own", provider: "one" }] }),
     await start({ nodes: [{ url: second.url, name: "own", provider: "other" }] }),
   ];
-  await learn(written, replicas);
+  await learn(chain, replicas);
   const before = [reads(node), reads(second)];
   for (let count = 0; count < 4; count++) {
-    written.mine();
+    chain.mine();
     const turns = await Promise.all(replicas.map(({ turn }) => turn()));
     assert.deepEqual(turns, [ACCOUNTS.length, ACCOUNTS.length]);
   }
@@ -168,13 +168,13 @@ test("a trace of a node that a replica does not have is not used", async (t) => 
 });
 
 test("a replica waits half a block time for one that ended, and reads itself", async (t) => {
-  const { written, redis, start, reads } = await createRig(t, "accessList");
+  const { chain, redis, start, reads } = await createRig(t, "accessList");
   const replica = await start({ blockTimeMs: BLOCK_MS });
-  await learn(written, [replica]);
+  await learn(chain, [replica]);
   const before = reads();
   const [key = ""] = await writeSetKeys(redis);
-  written.mine([[ALICE, 7n]]);
-  const { hash } = written.chain.head;
+  chain.mine([[ALICE, 7n]]);
+  const { hash } = chain.head;
   await redis.admin.set(`${key.slice(0, key.lastIndexOf(":"))}:${hash}`, "lease:of-another", "PX", 60_000);
   const startMs = performance.now();
   assert.equal(await replica.turn(), ACCOUNTS.length);
@@ -192,13 +192,13 @@ for (const [what, harm] of [
   ["flushed", (redis: RedisServer) => redis.admin.flushall()],
 ] as const) {
   test(`with a Redis that is ${what}, each replica follows for itself`, async (t) => {
-    const { written, redis, start, reads } = await createRig(t, "accessList");
+    const { chain, redis, start, reads } = await createRig(t, "accessList");
     const replicas = [await start(), await start()];
-    await learn(written, replicas);
+    await learn(chain, replicas);
     await harm(redis);
     const before = reads();
     for (let count = 1; count <= 3; count++) {
-      written.mine([[BOB, BigInt(count)]]);
+      chain.mine([[BOB, BigInt(count)]]);
       const startMs = performance.now();
       const turns = await Promise.all(replicas.map(({ turn }) => turn()));
       assert.deepEqual(turns, [ACCOUNTS.length, ACCOUNTS.length]);
@@ -211,15 +211,15 @@ for (const [what, harm] of [
 }
 
 test("a damaged write set in Redis is not used", async (t) => {
-  const { written, redis, start, reads } = await createRig(t, "accessList");
+  const { chain, redis, start, reads } = await createRig(t, "accessList");
   const replica = await start({ blockTimeMs: BLOCK_MS });
-  await learn(written, [replica]);
+  await learn(chain, [replica]);
   const [key = ""] = await writeSetKeys(redis);
   const value = Buffer.from((await redis.admin.get(key)) ?? "", "base64");
   value.writeUInt8((value.at(-1) ?? 0) ^ 1, value.length - 1);
   const before = reads();
-  written.mine([[ALICE, 9n]]);
-  const name = `${key.slice(0, key.lastIndexOf(":"))}:${written.chain.head.hash}`;
+  chain.mine([[ALICE, 9n]]);
+  const name = `${key.slice(0, key.lastIndexOf(":"))}:${chain.head.hash}`;
   await redis.admin.set(name, value.toString("base64"));
   assert.equal(await replica.turn(), ACCOUNTS.length);
   assert.equal((await replica.balance(ALICE)).result, "0x9");

@@ -15,8 +15,8 @@ import { ComparedReads } from "../world/judge/comparedReads.ts";
 import { createStateReads } from "../world/judge/stateReads.ts";
 import { startTraced } from "../world/nodes/startTraced.ts";
 import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 import { compareSteps, createStateChain } from "../world/state/stateChain.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -31,9 +31,9 @@ const NOT_COMPARED = 0.5;
 const startRig = async (t: TestContext, options: Partial<ServiceChain> = {}) => {
   // Each test counts the requests to the node.
   t.mock.method(Math, "random", () => NOT_COMPARED);
-  const written = new WrittenChain("amsterdam");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await startWorldNode(t, written.chain);
+  const chain = new StandInChain("amsterdam");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await startWorldNode(t, chain);
   const service = await createService({
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
@@ -42,18 +42,18 @@ const startRig = async (t: TestContext, options: Partial<ServiceChain> = {}) => 
     state: { waitMs: LONG_MS, ...options.state },
   });
   t.after(() => service.close());
-  const follow = () => followHead(service, written.chain);
+  const follow = () => followHead(service, chain);
   const balance = (address: Address, tag: unknown = "latest") => rpc(service.url, "eth_getBalance", [address, tag]);
   /** Seals a block, and reads all accounts. */
   const turn = async () => {
-    written.mine();
+    chain.mine();
     await follow();
     for (const address of ACCOUNTS) {
       await balance(address);
     }
   };
   const asked = () => node.calls.get("eth_getBalance") ?? 0;
-  return { ...{ written, node, service, follow, balance, turn, asked } };
+  return { ...{ chain, node, service, follow, balance, turn, asked } };
 };
 
 const statusOf = ({ headers }: { readonly headers: Headers }) => headers.get("cache-status");
@@ -78,11 +78,11 @@ const learn = async ({ turn }: Awaited<ReturnType<typeof startRig>>): Promise<vo
 test("a value that no block wrote is answered without a node, by tag, number and hash", async (t) => {
   const rig = await startRig(t);
   await learn(rig);
-  const { written, follow, balance, asked } = rig;
+  const { chain, follow, balance, asked } = rig;
   const before = asked();
-  written.mine([[BOB, 2n]]);
+  chain.mine([[BOB, 2n]]);
   await follow();
-  const { number, hash } = written.chain.head;
+  const { number, hash } = chain.head;
   for (const tag of ["latest", formatQuantity(number), hash, { blockHash: hash }]) {
     const alice = await balance(ALICE, tag);
     assert.equal(statusOf(alice), STATE_HIT);
@@ -96,7 +96,7 @@ test("a value that no block wrote is answered without a node, by tag, number and
 test("all four methods are answered from known state", async (t) => {
   const rig = await startRig(t);
   await learn(rig);
-  const { written, follow, service } = rig;
+  const { chain, follow, service } = rig;
   const calls: readonly [string, readonly unknown[], string][] = [
     ["eth_getBalance", [ALICE], "0x1"],
     ["eth_getTransactionCount", [ALICE], "0x0"],
@@ -106,7 +106,7 @@ test("all four methods are answered from known state", async (t) => {
   for (const [method, params] of calls) {
     await rpc(service.url, method, [...params, "latest"]);
   }
-  written.mine();
+  chain.mine();
   await follow();
   for (const [method, params, expected] of calls) {
     const response = await rpc(service.url, method, [...params, "latest"]);
@@ -121,14 +121,14 @@ test("all four methods are answered from known state", async (t) => {
 test("a reorganisation undoes its blocks, and a read at an orphan's hash asks the node", async (t) => {
   const rig = await startRig(t);
   await learn(rig);
-  const { written, follow, balance, asked } = rig;
-  written.mine([[ALICE, 5n]]);
+  const { chain, follow, balance, asked } = rig;
+  chain.mine([[ALICE, 5n]]);
   await follow();
-  const orphan = written.chain.head.hash;
+  const orphan = chain.head.hash;
   assert.equal((await balance(ALICE)).body.result, "0x5");
-  written.chain.rewind(1);
-  written.mine([[BOB, 7n]]);
-  written.mine();
+  chain.rewind(1);
+  chain.mine([[BOB, 7n]]);
+  chain.mine();
   await follow();
   const before = asked();
   const alice = await balance(ALICE);
@@ -142,8 +142,8 @@ test("a reorganisation undoes its blocks, and a read at an orphan's hash asks th
 test("no-cache asks the node", async (t) => {
   const rig = await startRig(t);
   await learn(rig);
-  const { written, follow, service, asked } = rig;
-  written.mine();
+  const { chain, follow, service, asked } = rig;
+  chain.mine();
   await follow();
   const before = asked();
   await uncached(service, "eth_getBalance", [ALICE, "latest"]);
@@ -158,9 +158,9 @@ test("state.follow: false follows nothing", async (t) => {
 });
 
 test("state.follow changes with a reload", async (t) => {
-  const written = new WrittenChain("amsterdam");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await startWorldNode(t, written.chain);
+  const chain = new StandInChain("amsterdam");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await startWorldNode(t, chain);
   const configOf = (follow: "auto" | false) =>
     configSchema.parse({
       chains: [{ name: "chain", nodes: [{ url: node.url }], blockTimeMs: LONG_MS, forks: "prague", state: { follow } }],
@@ -174,8 +174,8 @@ test("state.follow changes with a reload", async (t) => {
   const countWriteSets = async (): Promise<number> => {
     node.calls.clear();
     for (let count = 0; count < 5; count++) {
-      written.mine();
-      await followHead(forebay, written.chain);
+      chain.mine();
+      await followHead(forebay, chain);
       for (const address of ACCOUNTS) {
         await rpc(forebay.url, "eth_getBalance", [address, "latest"]);
       }
@@ -189,9 +189,9 @@ test("state.follow changes with a reload", async (t) => {
 
 /** A forebay on two nodes of a chain. All accounts are known. */
 const startForReload = async (t: TestContext) => {
-  const written = new WrittenChain("amsterdam");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const nodes = [await startWorldNode(t, written.chain), await startWorldNode(t, written.chain)] as const;
+  const chain = new StandInChain("amsterdam");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const nodes = [await startWorldNode(t, chain), await startWorldNode(t, chain)] as const;
   const configOf = (used: readonly WorldNode[], more: Partial<ServiceChain> = {}) =>
     configSchema.parse({
       chains: [
@@ -223,11 +223,11 @@ const startForReload = async (t: TestContext) => {
   };
   /** Seals a block with these balances, and reads all accounts. */
   const turn = async (changes: readonly (readonly [Address, bigint])[] = []) => {
-    written.mine(changes);
+    chain.mine(changes);
     for (const [address, balance] of changes) {
       balances.set(address, balance);
     }
-    await followHead(forebay, written.chain);
+    await followHead(forebay, chain);
     return readAll();
   };
   for (let count = 0; count < 4; count++) {
@@ -342,12 +342,12 @@ test("a node's value that differs from the known one drops all values", async (t
 });
 
 test("blocks that are read for a trace are no reads of clients: no receipts are prefetched", async (t) => {
-  const written = new WrittenChain("prague");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const { node, service } = await startTraced(t, written.chain, TRACES);
+  const chain = new StandInChain("prague");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const { node, service } = await startTraced(t, chain, TRACES);
   for (let count = 0; count < 8; count++) {
-    written.mine();
-    await followHead(service, written.chain);
+    chain.mine();
+    await followHead(service, chain);
     for (const address of ACCOUNTS) {
       await rpc(service.url, "eth_getBalance", [address, "latest"]);
     }
@@ -357,9 +357,8 @@ test("blocks that are read for a trace are no reads of clients: no receipts are 
 });
 
 test("known values survive reorganisations if the node pushes null for fields of a later fork", async (t) => {
-  const written = new WrittenChain("prague");
-  const { chain } = written;
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const chain = new StandInChain("prague");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
   const { service } = await startTraced(t, chain, TRACES, { pushes: true });
   const heads = service.chains[0]?.upstreams.heads;
   assert.ok(heads);
@@ -369,7 +368,7 @@ test("known values survive reorganisations if the node pushes null for fields of
     const { promise, resolve } = Promise.withResolvers<void>();
     const stop = heads.subscribe(({ heads: { latest } }) => latest.hash === chain.head.hash && resolve());
     for (let count = 0; count < blocks; count++) {
-      written.mine();
+      chain.mine();
     }
     await promise;
     stop();

@@ -7,7 +7,7 @@ import type { Lie } from "../support/fakes/lyingNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { startWorldNode, type WorldNode } from "../world/nodes/worldNode.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -66,12 +66,12 @@ const startRig = async (
   origins: number,
   { agree, ...state }: NonNullable<ServiceChain["state"] & ServiceChain["reads"]> = { agree: 2 },
 ) => {
-  const written = new WrittenChain("prague");
-  written.mine([[ALICE, 1n]]);
-  written.mine();
+  const chain = new StandInChain("prague");
+  chain.mine([[ALICE, 1n]]);
+  chain.mine();
   const nodes: WorldNode[] = [];
   for (let count = 0; count < origins; count++) {
-    nodes.push(await startWorldNode(t, written.chain, { traces: "geth" }));
+    nodes.push(await startWorldNode(t, chain, { traces: "geth" }));
   }
   const service = await createService({
     nodes: nodes.map(({ url }, priority) => ({ name: `node${priority}`, url, priority: Math.min(priority, 9) })),
@@ -98,8 +98,8 @@ const startRig = async (
     return { ...answer, result: blocks?.[0].calls[0].returnData };
   };
   const mine = async (balance?: bigint): Promise<void> => {
-    written.mine(balance === undefined ? [] : [[ALICE, balance]]);
-    await followHead(service, written.chain);
+    chain.mine(balance === undefined ? [] : [[ALICE, balance]]);
+    await followHead(service, chain);
   };
   const asked = (...methods: readonly string[]): number =>
     nodes.reduce((sum, { calls }) => sum + methods.reduce((all, method) => all + (calls.get(method) ?? 0), 0), 0);

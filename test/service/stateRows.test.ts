@@ -15,7 +15,7 @@ import { startRedis } from "../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
 import { changeRows } from "../support/state/changedRows.ts";
 import { startWorldNode } from "../world/nodes/worldNode.ts";
-import { WrittenChain } from "../world/state/writtenChain.ts";
+import { StandInChain } from "../world/state/standInChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
@@ -46,9 +46,9 @@ const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = fal
   const parent = await mkdtemp(join(tmpdir(), "forebay-rows-"));
   t.after(() => rm(parent, { recursive: true, force: true }));
   const folder = join(parent, "data");
-  const written = new WrittenChain(hasTraces ? "prague" : "amsterdam");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const node = await startWorldNode(t, written.chain, { traces: hasTraces ? "geth" : undefined, lies });
+  const chain = new StandInChain(hasTraces ? "prague" : "amsterdam");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await startWorldNode(t, chain, { traces: hasTraces ? "geth" : undefined, lies });
   const start = async (options: Partial<ServiceChain> = {}, { isLocked = false, ...cache }: StartOptions = {}) => {
     const service = await createService(
       {
@@ -64,11 +64,11 @@ const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = fal
     }
     return service;
   };
-  const follow = (service: Service) => followHead(service, written.chain);
+  const follow = (service: Service) => followHead(service, chain);
   /** Reads all accounts in several blocks, until it pays to follow, and all are known. A busy machine needs more blocks. */
   const learn = async (service: Service) => {
     for (let count = 0, known = 0; count < 4 || known < ACCOUNTS.length; count++) {
-      written.mine();
+      chain.mine();
       await follow(service);
       known = 0;
       for (const address of ACCOUNTS) {
@@ -78,7 +78,7 @@ const createRig = async (t: TestContext, { share = NOT_COMPARED, hasTraces = fal
     }
   };
   const asked = () => node.calls.get("eth_getBalance") ?? 0;
-  return { written, folder, node, start, follow, learn, asked };
+  return { chain, folder, node, start, follow, learn, asked };
 };
 
 interface StartOptions {
@@ -99,31 +99,31 @@ const isFollowing = async ({ opsUrl }: Service) =>
   (await metric(opsUrl, "forebay_state_following")) === 1 && (await metric(opsUrl, "forebay_state_unchecked")) === 0;
 
 test("known state survives a restart, and blocks that were missed are read", async (t) => {
-  const { written, start, follow, learn } = await createRig(t);
+  const { chain, start, follow, learn } = await createRig(t);
   const before = await start();
   await learn(before);
   await before.close();
-  written.mine([[BOB, 2n]]);
-  written.mine();
+  chain.mine([[BOB, 2n]]);
+  chain.mine();
   const after = await start();
   await until(() => isFollowing(after), "the state is followed");
   assert.deepEqual(await balances(after), ["0x1", "0x2", ...Array.from({ length: 6 }, () => "0x1")]);
   const alice = await balance(after, ALICE);
   assert.equal(alice.headers.get("cache-status"), STATE_HIT);
-  written.mine([[ALICE, 9n]]);
+  chain.mine([[ALICE, 9n]]);
   await follow(after);
   assert.deepEqual((await balances(after)).slice(0, 3), ["0x9", "0x2", "0x1"]);
   assert.equal(await missesOf(after), 0);
 });
 
 test("known state survives a restart after more blocks than a start reads", async (t) => {
-  const { written, start, follow, learn } = await createRig(t);
+  const { chain, start, follow, learn } = await createRig(t);
   const before = await start(FREE_LISTS);
   await learn(before);
   await before.close();
-  written.mine([[BOB, 2n]]);
+  chain.mine([[BOB, 2n]]);
   for (let block = 1; block < MISSED; block++) {
-    written.mine();
+    chain.mine();
   }
   const after = await start(FREE_LISTS);
   await until(() => isFollowing(after), "the state is followed");
@@ -133,11 +133,11 @@ test("known state survives a restart after more blocks than a start reads", asyn
 });
 
 test("a process is ready when its known state is restored, and the blocks since then are applied", async (t) => {
-  const { written, start, learn } = await createRig(t);
+  const { chain, start, learn } = await createRig(t);
   const before = await start();
   await learn(before);
   await before.close();
-  written.mine([[BOB, 2n]]);
+  chain.mine([[BOB, 2n]]);
   const restoring = Promise.withResolvers<void>();
   const { restore } = StateRows.prototype;
   t.mock.method(StateRows.prototype, "restore", async function (this: StateRows, state: RestorableState) {
@@ -154,16 +154,16 @@ test("a process is ready when its known state is restored, and the blocks since 
 });
 
 test("a restart on another branch restores codes alone", async (t) => {
-  const { written, start, learn, asked } = await createRig(t);
+  const { chain, start, learn, asked } = await createRig(t);
   const before = await start();
   await learn(before);
-  written.mine([[BOB, 2n]]);
-  await followHead(before, written.chain);
+  chain.mine([[BOB, 2n]]);
+  await followHead(before, chain);
   assert.equal((await balance(before, BOB)).body.result, "0x2");
   await before.close();
-  written.chain.rewind(1);
-  written.mine([[ALICE, 3n]]);
-  written.mine();
+  chain.rewind(1);
+  chain.mine([[ALICE, 3n]]);
+  chain.mine();
   const calls = asked();
   const after = await start();
   assert.deepEqual(await balances(after), ["0x3", ...Array.from({ length: 7 }, () => "0x1")]);
@@ -183,12 +183,12 @@ const createSave = (t: TestContext) => {
 };
 
 test("a later save has what changed, and a restart the newest of each value", async (t) => {
-  const { written, folder, start, follow, learn } = await createRig(t);
+  const { chain, folder, start, follow, learn } = await createRig(t);
   const save = createSave(t);
   const before = await start();
   await learn(before);
   await save();
-  written.mine([[BOB, 2n]]);
+  chain.mine([[BOB, 2n]]);
   await follow(before);
   // It waits for the write set.
   assert.equal((await balance(before, BOB)).body.result, "0x2");
@@ -226,7 +226,7 @@ for (const [reason, isKept] of [
   test(`a process that is killed after a drop (${reason}) ${isKept ? "keeps" : "loses"} what was saved before`, async (t) => {
     let isListRight = true;
     const lies = [{ name: "list", methods: LISTS, result: (result: unknown) => (isListRight ? result : []) }];
-    const { written, start, follow, learn } = await createRig(t, { lies });
+    const { chain, start, follow, learn } = await createRig(t, { lies });
     const save = createSave(t);
     const options = { ...FREE_LISTS, allowNamespaces: ["anvil"] };
     const before = await start(options);
@@ -236,7 +236,7 @@ for (const [reason, isKept] of [
     const { mock } = t.mock.method(StateRows.prototype, "save", async () => undefined);
     if (reason === "noWriteSet") {
       isListRight = false;
-      written.mine([[BOB, 2n]]);
+      chain.mine([[BOB, 2n]]);
       await follow(before);
     } else {
       await rpc(before.url, "anvil_setBalance", [ALICE, "0x1"]);
@@ -261,13 +261,13 @@ for (const [what, readsBefore] of [
   ["that follows state itself", 4],
 ] as const) {
   test(`a process ${what} takes over the known state with the folder`, async (t) => {
-    const { written, start, follow, learn } = await createRig(t);
+    const { chain, start, follow, learn } = await createRig(t);
     const before = await start();
     await learn(before);
     const after = await start({}, { isLocked: true });
     const info = t.mock.method(after.telemetry.log, "info");
     for (let count = 0; count < readsBefore; count++) {
-      written.mine([[BOB, BigInt(count)]]);
+      chain.mine([[BOB, BigInt(count)]]);
       await follow(before);
       await follow(after);
       await balance(before, ALICE);
@@ -278,7 +278,7 @@ for (const [what, readsBefore] of [
     await before.close();
     await untilOpen(after);
     await until(() => info.mock.calls.some((call) => call.arguments.includes(RESTORED)), "it is restored");
-    written.mine([[ALICE, 7n]]);
+    chain.mine([[ALICE, 7n]]);
     await follow(after);
     await until(() => isFollowing(after), "restored values have passed their check");
     const known = await balances(after);
@@ -318,7 +318,7 @@ const plant = (folder: string, address: Address): void =>
   });
 
 test("a wrong value in the data folder is found before it answers, and ends all restored values", async (t) => {
-  const { written, folder, start, follow, learn } = await createRig(t);
+  const { chain, folder, start, follow, learn } = await createRig(t);
   const before = await start();
   await learn(before);
   await before.close();
@@ -333,7 +333,7 @@ test("a wrong value in the data folder is found before it answers, and ends all 
     ACCOUNTS.map(() => "0x1"),
   );
   // Its source is not suspended.
-  written.mine();
+  chain.mine();
   await follow(after);
   assert.ok(await isFollowing(after));
 });
@@ -368,11 +368,11 @@ for (const [what, change] of [
 }
 
 test("no value is restored if a node has another URL", async (t) => {
-  const { written, start, learn } = await createRig(t);
+  const { chain, start, learn } = await createRig(t);
   const first = await start();
   await learn(first);
   await first.close();
-  const other = await startWorldNode(t, written.chain);
+  const other = await startWorldNode(t, chain);
   const after = await start({ nodes: [{ url: other.url, name: "own" }] });
   // A read counts as a lookup once state has begun, and with it what was restored.
   await until(async () => {

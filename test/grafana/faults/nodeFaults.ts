@@ -6,7 +6,7 @@ import type { Lie } from "../../support/fakes/lyingNode.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { createService, type Service, type ServiceChain } from "../../support/servers/service.ts";
 import { startWorldNode } from "../../world/nodes/worldNode.ts";
-import { WrittenChain } from "../../world/state/writtenChain.ts";
+import { StandInChain } from "../../world/state/standInChain.ts";
 import { createLiveChain, startLiveNode } from "../liveNode.ts";
 import type { AlertFault, FaultyProcess } from "./alertFault.ts";
 
@@ -62,9 +62,9 @@ const CALLS_BETWEEN_REFUSALS = 30;
 
 /** Starts two nodes of which the first refuses reads, and the second lies, once the balances are known. */
 const startDisagreement = async (t: Lifespan) => {
-  const written = new WrittenChain("prague");
-  written.mine(ACCOUNTS.map((address) => [address, 1n]));
-  const start = () => startWorldNode(t, written.chain, { traces: "geth" });
+  const chain = new StandInChain("prague");
+  chain.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const start = () => startWorldNode(t, chain, { traces: "geth" });
   const [first, liar] = [await start(), await start()];
   const service = await serve(t, {
     nodes: [first, liar].map(({ url }, priority) => ({ url, priority })),
@@ -74,7 +74,7 @@ const startDisagreement = async (t: Lifespan) => {
   const readAll = (headers: Readonly<Record<string, string>> = {}) =>
     Promise.all(ACCOUNTS.map((account) => rpc(service.url, "eth_getBalance", [account, "latest"], headers)));
   const learn = async () => {
-    written.mine();
+    chain.mine();
     await service.chains[0]?.upstreams.heads.refresh();
     await readAll();
   };

@@ -6,7 +6,7 @@ import { askAll } from "../../support/clients/askAll.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import { type ChainCall, createSealedChain } from "../../support/servers/sealedChain.ts";
 import { startWorldNode } from "../../world/nodes/worldNode.ts";
-import { WrittenChain } from "../../world/state/writtenChain.ts";
+import { StandInChain } from "../../world/state/standInChain.ts";
 
 type Config = z.input<typeof configSchema>;
 
@@ -58,10 +58,10 @@ const createCalls = (token: string, transactions: readonly string[]): ChainCall[
 
 const createStateChain = async (t: Lifespan) => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => addressOf(index));
-  const written = new WrittenChain("amsterdam");
-  written.mine(accounts.map((account) => [account, 1n]));
-  const node = await startWorldNode(t, written.chain);
-  return { accounts, written, node };
+  const chain = new StandInChain("amsterdam");
+  chain.mine(accounts.map((account) => [account, 1n]));
+  const node = await startWorldNode(t, chain);
+  return { accounts, chain, node };
 };
 
 /** Creates both nodes. They end with the test. The truth is read from them, so that no answer of forebay decides what is right. */
@@ -74,16 +74,16 @@ export const createFolderWorld = async (t: Lifespan): Promise<FolderWorld> => {
     final.flatMap(({ transactions }) => transactions),
   );
   const truth = new Map((await askAll(devnet.anvilUrl, calls)).map(({ call, result }) => [call, result]));
-  const { accounts, written, node } = await createStateChain(t);
+  const { accounts, chain, node } = await createStateChain(t);
   const world: FolderWorld = {
     calls,
     truthOf: (call) => truth.get(call),
     accounts,
     balanceAt: (hash, account) => {
-      const block = written.chain.block(hash);
-      return block && quantity(Number(written.chain.stateAt(block.hash).balance(account)));
+      const block = chain.block(hash);
+      return block && quantity(Number(chain.stateAt(block.hash).balance(account)));
     },
-    height: () => written.chain.height,
+    height: () => chain.height,
     mines: true,
     configOf: (folder) => ({
       chains: [
@@ -103,9 +103,9 @@ export const createFolderWorld = async (t: Lifespan): Promise<FolderWorld> => {
   };
   const mining = setInterval(() => {
     if (world.mines) {
-      const height = written.chain.height;
+      const height = chain.height;
       const account = accounts[height % ACCOUNTS] ?? addressOf(0);
-      written.mine([[account, BigInt(height)]]);
+      chain.mine([[account, BigInt(height)]]);
     }
   }, BLOCK_MS);
   t.after(() => clearInterval(mining));

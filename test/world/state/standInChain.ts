@@ -7,6 +7,7 @@ import type { GasRefund } from "../../../src/ethereum/postExec.ts";
 import type { Receipt } from "../../../src/ethereum/receipt.ts";
 import { encodeNumber } from "../../../src/ethereum/rlp.ts";
 import { DEPOSIT_TYPE, type Transaction } from "../../../src/ethereum/transaction.ts";
+import { addressOf } from "../../support/builders/stateModel.ts";
 import { ChainRecord } from "../chain/chainRecord.ts";
 import { CANCUN_FIELDS, type SealedBlock, sealBlock, type Withdrawal } from "../chain/sealedBlock.ts";
 import { createBlockAccessList } from "./blockAccessList.ts";
@@ -27,10 +28,11 @@ export interface StandInTransaction {
 
 /** The content of a block besides its state. */
 export interface BlockContent {
-  readonly transactions: readonly StandInTransaction[];
-  readonly withdrawals: readonly Withdrawal[];
-  readonly feeRecipient: Address;
-  readonly timestamp: bigint;
+  readonly transactions?: readonly StandInTransaction[];
+  readonly withdrawals?: readonly Withdrawal[];
+  readonly feeRecipient?: Address;
+  /** Default: later than that of any other block. */
+  readonly timestamp?: bigint;
   /** Undefined: each transaction costs 21,000 gas and has no logs, and the root is that of no receipts. */
   readonly execution?: Pick<BlockHeader, "gasUsed" | "receiptsRoot" | "logsBloom"> | undefined;
   /** The gas that a post-exec transaction at the end gives back (Lagoon). The block then has receipts. */
@@ -46,6 +48,9 @@ export interface StandInBlock extends SealedBlock {
 export const CHAIN_ID = 1_337n;
 
 const GAS = 21_000n;
+const FEE_RECIPIENT = addressOf(100);
+const FIRST_SECONDS = 1_700_000_002n;
+const SECONDS_PER_BLOCK = 2n;
 
 /** Returns the receipts of transactions without logs in a block that gives back gas. */
 export const refundedReceipts = (
@@ -103,9 +108,9 @@ export class StandInChain extends ChainRecord<StandInBlock> {
   }
 
   /** Seals a draft. Its phases: before the transactions, each transaction, after them. */
-  seal(draft: BlockDraft, content: BlockContent): StandInBlock {
+  seal(draft: BlockDraft, content: BlockContent = {}): StandInBlock {
     const { writes, phases, frames } = draft;
-    if (phases.length !== content.transactions.length + 2) {
+    if (phases.length !== (content.transactions ?? []).length + 2) {
       throw new Error("a block needs a phase for each transaction, one before and one after them");
     }
     const accessList = this.fork === "amsterdam" ? createBlockAccessList(phases) : undefined;
@@ -124,6 +129,21 @@ export class StandInChain extends ChainRecord<StandInBlock> {
     this.#moveTo(block);
     this.announce(block);
     return block;
+  }
+
+  /** Seals a block that writes this before its transactions: access lists have these writes, and traces do not. */
+  mine(
+    balances: readonly (readonly [Address, bigint])[] = [],
+    write: (draft: BlockDraft) => void = () => undefined,
+  ): StandInBlock {
+    const draft = this.draft();
+    for (const [address, balance] of balances) {
+      draft.setBalance(address, balance);
+    }
+    write(draft);
+    draft.endPhase();
+    draft.endPhase();
+    return this.seal(draft);
   }
 
   /** Removes the newest blocks from the canonical chain. They can still be read by hash. */
@@ -145,9 +165,11 @@ export class StandInChain extends ChainRecord<StandInBlock> {
   }
 
   #createBlock(
-    { transactions: own, withdrawals, feeRecipient, timestamp, execution, refunds, tracesPostExec }: BlockContent,
+    { transactions: own = [], withdrawals = [], feeRecipient = FEE_RECIPIENT, ...content }: BlockContent,
     { accessList, stateRoot, tracesOf }: SealedParts,
   ): StandInBlock {
+    const { execution, refunds, tracesPostExec } = content;
+    const timestamp = content.timestamp ?? FIRST_SECONDS + SECONDS_PER_BLOCK * BigInt(this.blocks.size);
     const parsed = own.map(({ raw }) => parseTransaction(raw));
     const parent = this.#tip;
     const number = BigInt(this.height + 1);

@@ -160,7 +160,7 @@ export class WalletWorld {
 
   #seal(draft: BlockDraft, transactions: readonly StandInTransaction[]): void {
     const timestamp = BigInt(this.#startSeconds + this.#chain.height + 1);
-    this.#chain.seal(draft, { transactions, withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp });
+    this.#chain.seal(draft, { transactions, feeRecipient: FEE_RECIPIENT, timestamp });
   }
 }
 
@@ -174,10 +174,7 @@ const CONTRACTS = ["Multicall", "Token", "Pair"];
 /** Returns runtime codes by contract: those that the creation codes return. */
 const compileContracts = async (): Promise<ReadonlyMap<string, Data>> => {
   const chain = new StandInChain("prague");
-  const draft = chain.draft();
-  draft.endPhase();
-  draft.endPhase();
-  const block = chain.seal(draft, { transactions: [], withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp: 1n });
+  const block = chain.mine();
   const compiled = compile(SOLIDITY, "prague");
   const codes = new Map<string, Data>();
   for (const name of CONTRACTS) {
