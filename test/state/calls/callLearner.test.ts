@@ -206,7 +206,7 @@ test("bytes that differ from those of an execution with BLOCKHASH are doubted, a
   }
 });
 
-test("an answer is refused with the reason", async () => {
+test("an answer is refused with the reason, and the wait for it ends", async () => {
   const other = async (run: CallRun) => ({ ...(await runContract(run)), result: "0x06" as const });
   const limited = async (run: CallRun) => ({ ...(await runContract(run)), holdsWithLessGas: false });
   const failing = async () => {
@@ -225,8 +225,7 @@ test("an answer is refused with the reason", async () => {
     [{ headerOf: () => undefined }, "late"],
   ] as const) {
     const rig = createRig(options);
-    rig.learner.add(candidateOf());
-    await rig.settled();
+    await rig.learner.add(candidateOf());
     assert.deepEqual([rig.refusals, rig.learned], [[expected], []], expected);
   }
 });
@@ -295,19 +294,6 @@ test("a client that requires a proof does not get the end of a run without proof
   ];
   await Promise.all(required);
   assert.deepEqual([rig.learned.length, rig.loads], [2, [[CODE_KEY, SLOT_KEY]]]);
-});
-
-test("the wait for a call that cannot be learned ends with its refusal", async () => {
-  for (const options of [
-    { defaults: defaultsOf(undefined) },
-    { run: () => Promise.reject(new Error("failed")) },
-    { cost: costOf(0) },
-    { follower: { generation: 1, untilApplied: () => undefined } },
-  ] satisfies RigOptions[]) {
-    const rig = createRig(options);
-    await rig.learner.add(candidateOf());
-    assert.deepEqual([rig.learned.length, rig.refusals.length], [0, 1]);
-  }
 });
 
 for (const isPossible of [true, false]) {
