@@ -21,7 +21,7 @@ export interface WalletNodeChange {
   readonly name: string;
 }
 
-/** Starts a chain with nodes of different abilities. They answer "counts" with their calls by node and method, and "stop" after the last block. */
+/** Starts a chain with nodes of different abilities. They answer "counts" with their calls by node and method. */
 export interface WalletNodesOptions {
   readonly blockMs: number;
   readonly wallets: number;
@@ -57,16 +57,11 @@ interface RunningWorld {
   readonly feedUrl: string | undefined;
 }
 
-/** The chains have no further blocks. */
-let isStopped = false;
-
 /** Calls an action at an interval, late by as much as the last call took too long. Failures end the process. */
 const repeat = async (everyMs: number, action: () => Promise<void> | void): Promise<void> => {
-  for (let dueMs = performance.now() + everyMs; !isStopped; dueMs += everyMs) {
+  for (let dueMs = performance.now() + everyMs; ; dueMs += everyMs) {
     await sleep(Math.max(0, dueMs - performance.now()));
-    if (!isStopped) {
-      await action();
-    }
+    await action();
   }
 };
 
@@ -135,9 +130,9 @@ const start = async (options: WalletNodesOptions) => {
       calls: Object.fromEntries(started.map(({ name, node: { calls } }) => [name, Object.fromEntries(calls)])),
       blocks: Math.min(...started.map(({ chain }) => chain.height)),
     }),
-    change: async ({ isStopped: isDown, name }: WalletNodeChange): Promise<void> => {
+    change: async ({ isStopped, name }: WalletNodeChange): Promise<void> => {
       const node = started.find((each) => each.name === name)?.node;
-      if (isDown && node !== undefined) {
+      if (isStopped && node !== undefined) {
         restarts.set(name, await node.stop());
       } else {
         await restarts.get(name)?.();
@@ -147,9 +142,8 @@ const start = async (options: WalletNodesOptions) => {
 };
 
 let running: Awaited<ReturnType<typeof start>> | undefined;
-process.on("message", async (message: WalletNodesOptions | WalletNodeChange | "counts" | "stop") => {
-  if (message === "counts" || message === "stop") {
-    isStopped ||= message === "stop";
+process.on("message", async (message: WalletNodesOptions | WalletNodeChange | "counts") => {
+  if (message === "counts") {
     process.send?.(running?.counts() ?? { calls: {}, blocks: 0 });
   } else if ("isStopped" in message) {
     await running?.change(message);
