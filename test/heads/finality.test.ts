@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
+import type { FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
-import { mineFor, trackHeads } from "./trackHeads.ts";
+import { mineFor, run, trackHeads } from "./trackHeads.ts";
 
 const BLOCK_MS = 2_000;
 /** Two reads of the tags, and one after the wait of 15 s. */
@@ -111,18 +112,25 @@ test("of three origins, two must report a block as final also while the third an
   assert.ok(heads.current()?.finalized);
 });
 
-test("of three origins, one alone makes no block final while the two others answer with an error", async (t) => {
-  const { clock, chain, heads } = await trackHeads(t, {
-    ...{ height: 60, nodes: 3 },
-    alter: ([liar, second, failing]) => {
-      Object.assign(liar ?? {}, { finalizedDepth: 2 });
-      failTag(second, "finalized");
-      failTag(failing, "finalized");
-    },
+/** What the two other origins do. */
+const OTHERS: Readonly<Record<string, (node: ChainNode, chain: FakeChain) => void>> = {
+  "answer with an error": (node) => failTag(node, "finalized"),
+  "have no new block": (node, chain) => Object.assign(node, { height: Number(chain.latest.number) }),
+  "have nodes that are out of use": (node) => Object.assign(node, { available: false }),
+};
+
+for (const [name, change] of Object.entries(OTHERS)) {
+  test(`of three origins, one alone makes no block final while the two others ${name}`, async (t) => {
+    const setup = await trackHeads(t, { height: 60, nodes: 3 });
+    const [liar, ...others] = setup.nodes as [ChainNode, ChainNode, ChainNode];
+    await run(setup, 8);
+    liar.finalizedDepth = 2;
+    for (const node of others) {
+      change(node, setup.chain);
+    }
+    await run(setup, 40, () => {
+      const { finalized } = setup.heads.current() ?? {};
+      assert.ok(finalized && setup.chain.latest.number - finalized.number >= 7n, `finalized is ${finalized?.number}`);
+    });
   });
-  await mineFor({ clock, chain }, 2 * WAIT_MS, BLOCK_MS, () => {
-    heads.markActive();
-    const { finalized } = heads.current() ?? {};
-    assert.ok(finalized === undefined || chain.latest.number - finalized.number >= 8n);
-  });
-});
+}

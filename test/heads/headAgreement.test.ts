@@ -231,22 +231,6 @@ test("the heads of an excluded node count at once if no other node is left", asy
   assert.ok((await metricOf(setup, "forebay_upstream_heads_excluded")).every((line) => line.endsWith(" 0")));
 });
 
-test("one origin alone makes no block final while the others lag", async (t) => {
-  const setup = await trackHeads(t, { height: 60, nodes: 3 });
-  const [liar, ...late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
-  await run(setup, 2);
-  const before = setup.heads.current()?.finalized?.number;
-  assert.ok(before);
-  liar.finalizedDepth = 2;
-  for (const node of late) {
-    node.height = Number(setup.chain.latest.number);
-  }
-  await run(setup, 20);
-  assert.equal(setup.heads.current()?.isAgreed, false);
-  const { finalized } = setup.heads.current() ?? {};
-  assert.ok(finalized && finalized.number <= before + 2n, `finalized is ${finalized?.number}, was ${before}`);
-});
-
 test("at the start, a node that does not answer delays the first head by 2 s", async (t) => {
   const setup = await trackHeads(t, {
     ...{ height: 30, nodes: 3 },

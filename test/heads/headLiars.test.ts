@@ -145,19 +145,28 @@ test("blocks below the head are those of the hashes, also if the node that is re
   assert.equal(heads?.at(20n)?.parentHash, chain.blocks[19]?.hash);
 });
 
-test("after an idle time on a fast chain, one of two origins has 2 s to answer too", async (t) => {
-  const setup = await trackHeads(t, { height: 300, nodes: 2, secondsPerBlock: 0.2 });
-  const [liar, honest] = setup.nodes as [ChainNode, ChainNode];
-  await mineFor(setup, 40_000, 200);
-  liar.chain = forge(setup.chain, 5);
-  const held = holdAnswers(honest);
-  setup.heads.markActive();
-  await setup.clock.advance(1_500);
-  assert.ok(isHonest(setup, served(setup)?.hash), "the first answer is not served alone");
-  held.resolve();
-  await setup.clock.advance(500);
-  assert.equal(served(setup)?.hash, setup.chain.latest.hash);
-});
+/** What ends the idle time of a chain. */
+const WAKES: Readonly<Record<string, (setup: Tracking) => void>> = {
+  "its first client": ({ heads }) => heads.markActive(),
+  "a refresh": ({ heads }) => void heads.refresh(),
+};
+
+for (const [name, wake] of Object.entries(WAKES)) {
+  test(`after an idle time on a fast chain, ${name} gives the other one of two origins 2 s to answer`, async (t) => {
+    const setup = await trackHeads(t, { height: 300, nodes: 2, secondsPerBlock: 0.2 });
+    const [liar, honest] = setup.nodes as [ChainNode, ChainNode];
+    await mineFor(setup, 40_000, 200);
+    liar.chain = forge(setup.chain, 5);
+    const held = holdAnswers(honest);
+    wake(setup);
+    await setup.clock.advance(1_500);
+    assert.ok(isHonest(setup, served(setup)?.hash), "the first answer is not served alone");
+    held.resolve();
+    setup.heads.markActive();
+    await setup.clock.advance(500);
+    assert.equal(served(setup)?.hash, setup.chain.latest.hash);
+  });
+}
 
 for (const idleMs of [40_000, 600_000]) {
   test(`after ${idleMs / 1_000} s without clients on a fast chain, no origin loses its vote before it has answered`, async (t) => {

@@ -115,20 +115,6 @@ test("an origin that is of another chain has no vote: of three, two are left", a
   assert.ok((served(setup)?.number ?? 0n) > before, "the other one decides after two block times");
 });
 
-test("one origin makes no block final while the nodes of the others are out of use", async (t) => {
-  const setup = await trackHeads(t, { height: 60, nodes: 3 });
-  const [liar, ...honest] = setup.nodes as [ChainNode, ChainNode, ChainNode];
-  await run(setup, 8);
-  liar.finalizedDepth = 2;
-  for (const node of honest) {
-    node.available = false;
-  }
-  await run(setup, 20, () => {
-    const { finalized } = setup.heads.current() ?? {};
-    assert.ok(finalized && setup.chain.latest.number - finalized.number >= 7n, `finalized is ${finalized?.number}`);
-  });
-});
-
 test("a node whose heads are ignored stays so while the nodes of the others are out of use", async (t) => {
   const setup = await trackHeads(t, { height: 60, nodes: 3 });
   const [liar, ...honest] = setup.nodes as [ChainNode, ChainNode, ChainNode];
