@@ -84,14 +84,6 @@ test("a chain that one of three origins invents far ahead is never served, and i
   assert.equal(setup.heads.isExcluded("node2"), false);
 });
 
-test("at the start, the heads of all origins are awaited, and one origin's invention is not served", async (t) => {
-  const honest = createFakeChain({ height: 30 });
-  const setup = await trackHeads(t, { height: 30, nodes: 3, firstChain: forge(honest, 5) });
-  await setup.clock.advance(2_000);
-  assert.equal(served(setup)?.hash, setup.chain.latest.hash);
-  assert.equal(setup.heads.current()?.isAgreed, true);
-});
-
 test("an invented child is not served because one honest origin is late after a pause", async (t) => {
   const setup = await trackHeads(t, { height: 30, nodes: 3 });
   const [liar, , late] = setup.nodes as [ChainNode, ChainNode, ChainNode];
