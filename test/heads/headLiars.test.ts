@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
+import type { FakeBlock, FakeChain } from "../support/fakes/fakeChain.ts";
 import type { ChainNode } from "../support/servers/chainNode.ts";
 import { BranchedChain } from "../world/chain/branchedChain.ts";
 import { forge } from "./forge.ts";
