@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { createDevnet, type Devnet } from "../../devnet/devnet.ts";
 import { type devAccounts, startTraffic } from "../../devnet/traffic.ts";
-import { type RpcAnswer, rpc } from "../clients/rpc.ts";
+import { metric, type RpcAnswer, rpc } from "../clients/rpc.ts";
+import { until } from "../clients/until.ts";
 import { createService, type Service } from "./service.ts";
 
 const TRANSFERS = 10;
@@ -22,17 +23,22 @@ export const createTokenDevnet = async () => {
   return { devnet, token: traffic.token };
 };
 
-/** Starts a service that executes the feed of a devnet. `url`: of a node in front of it. */
+/**
+ * Starts a service that executes the feed of a devnet, and waits for its connection. Without the first message of a block, it does
+ * not show that block. `url`: of a node in front of it.
+ */
 export const createFeedService = async (devnet: Devnet, url = devnet.url): Promise<Service> => {
   if (devnet.feedUrl === undefined) {
     throw new Error("the devnet has no feed");
   }
-  return createService({
+  const service = await createService({
     nodes: [{ url, wsUrl: devnet.anvilWsUrl }],
     pending: { mode: "feed", feeds: [devnet.feedUrl] },
     forks: "isthmus",
     quirks: { anvilDepositNonce: true },
   });
+  await until(async () => (await metric(service.opsUrl, "forebay_feed_connected")) === 1, "the feed is connected");
+  return service;
 };
 
 export type FeedBlock = Readonly<Record<string, unknown>> & { readonly transactions: readonly unknown[] };
