@@ -229,11 +229,13 @@ export const playInvented = (scenario: InventedScenario, ms: number) =>
     const world = await startWorld(t, scenario);
     const { service, blockMs, step, heal } = world;
     const ending = new AbortController();
-    const watch = new InventedWatch(world).run(isHard, ending.signal);
+    const watch = new InventedWatch(world);
+    const ended = watch.run(isHard, ending.signal);
     const head = () => metric(service.opsUrl, "forebay_head", 'tag="latest"');
     const first = await head();
     const endMs = performance.now() + ms;
-    while (performance.now() < endMs) {
+    // Nodes that take seconds give few answers in a short run.
+    while (performance.now() < endMs || watch.seen.answers <= MIN_ANSWERS) {
       step();
       await sleep(blockMs);
     }
@@ -243,11 +245,10 @@ export const playInvented = (scenario: InventedScenario, ms: number) =>
     const last = await head();
     ending.abort();
     heal();
-    const { answers, forged, stepsBack } = await watch;
+    const { answers, forged, stepsBack } = await ended;
     const isStuck = isHard && ms >= HARD_HEAD_MS && last <= first;
     const faults = [
       ...(isStuck ? [`the head stayed at ${first}`] : []),
-      ...(answers > MIN_ANSWERS ? [] : [`${answers} answers`]),
       ...(mayServeForged === true ? [] : forged.slice(0, 3)),
       // Rounds of a hard scenario overlap.
       ...(mayReorganise === true || isHard ? [] : stepsBack),
