@@ -107,7 +107,7 @@ const createFeedExecutor = (
     forks: () => rules.forks,
     // The feed has the newest blocks.
     nativeContracts: nativesOf(rules)(BigInt(Math.floor(Date.now() / 1_000))),
-    stateAt: (block) => states.at(block, { from: "both" }),
+    stateAt: (block) => states.at(block, { from: "nodes" }),
     onRetry: ({ number, index }, cause) => {
       metrics.pendingMismatches.inc({ chain, what: "unreadable" });
       log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");

@@ -17,7 +17,7 @@ export interface ExecutorOptions {
   readonly nativeContracts: readonly string[];
   /** Time limit of one search for missing state. A test that counts round trips gives a large one. */
   readonly maxSearchMs?: number;
-  /** Reads state at a sealed block: known values, then those of nodes. */
+  /** Reads state at a sealed block from nodes. */
   readonly stateAt: (base: BlockId) => StateSource;
   /** Called when the state of a message could not be read. The read is repeated. */
   readonly onRetry?: OnMessage;

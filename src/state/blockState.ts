@@ -50,7 +50,7 @@ export interface StateUse {
    * `nodes`: what nodes returned for this block. `both`: what is known, then nodes.
    */
   readonly from: "known" | "nodes" | "both";
-  /** The client of reads from both. Those of the feed's messages have none, and are not counted. */
+  /** The client of reads from both. */
   readonly client?: string | undefined;
   /** What a run from known values will probably read. Their values are sent with it. */
   readonly expected?: StateKeys | undefined;
@@ -240,9 +240,9 @@ export class BlockState implements StateSource {
   /** Counts what clients read. */
   #count(keys: readonly StateKey[], missing: ReadonlySet<StateKey>): void {
     const { chain, telemetry } = this.#shared;
-    const { client } = this.#use;
+    const { client = "" } = this.#use;
     const cost = this.#followed?.cost;
-    if (cost === undefined || client === undefined) {
+    if (cost === undefined) {
       return;
     }
     const slotUnits = unitsOfSlot(keys.filter(({ field }) => field === "slot").length, cost.unitsOf);

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { Address } from "../../src/ethereum/hex.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
-import { forwardTo, startFront } from "../support/fakes/front.ts";
 import { createAsk } from "../support/fakes/nodeState.ts";
 import { followAnvil } from "../support/servers/followHead.ts";
 import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
@@ -15,8 +13,6 @@ import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 const LONG_MS = 20_000;
 const RICH = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const POOR = "0x00000000000000000000000000000000000beef1";
-const KNOWN = "0x00000000000000000000000000000000000beef2";
-const UNKNOWN = "0x00000000000000000000000000000000000beef3";
 
 const start = async (t: TestContext, chain: ServiceChain) => {
   const service = await createService(chain);
@@ -41,14 +37,6 @@ const outcomes = async (service: Service): Promise<Record<string, number>> => {
     values.flatMap(({ labels, value }) => (value === 0 ? [] : [[`${labels.source} ${labels.outcome}`, value]])),
   );
 };
-
-/** Waits until a deposit and a transfer are pending. Before its first message is executed, the block below is the pending one. */
-const untilTransfer = (service: Service, height: number): Promise<void> =>
-  until(async () => {
-    const { headers, body } = await rpc(service.url, "eth_getBlockByNumber", ["pending", false]);
-    const { number, transactions } = body.result as { number: string; transactions: readonly unknown[] };
-    return headers.get("x-forebay-pending") === "live" && Number(number) === height && transactions.length === 2;
-  }, "deposit and transfer are pending");
 
 /** A source is paid for once the balances that are read again would cost twice as much. */
 const ACCOUNTS = Array.from({ length: 60 }, (_, at) => `0x${(0xbeef_00 + at).toString(16).padStart(40, "0")}`);
@@ -127,7 +115,12 @@ test("messages of the feed are executed on no value from before all known state 
       await signer.sign({ kind: "call", from: 0, to: POOR, value: 1n }),
     ]);
     await devnet.step();
-    await untilTransfer(service, height);
+    // Before its first message is executed, the block below is the pending one.
+    await until(async () => {
+      const { headers, body } = await rpc(service.url, "eth_getBlockByNumber", ["pending", false]);
+      const { number, transactions } = body.result as { number: string; transactions: readonly unknown[] };
+      return headers.get("x-forebay-pending") === "live" && Number(number) === height && transactions.length === 2;
+    }, "deposit and transfer are pending");
     const after = `0x${(before + 1n).toString(16)}`;
     assert.equal(await balance("pending"), after);
     await devnet.sealNow();
@@ -141,43 +134,4 @@ test("messages of the feed are executed on no value from before all known state 
   await play(257n);
   const { "feed read": executed } = await outcomes(service);
   assert.ok(executed !== undefined && executed >= 2, JSON.stringify(await outcomes(service)));
-});
-
-test("messages of the feed are executed on known values, and nodes are asked for the others alone", async (t) => {
-  const devnet = await createDevnet({ manual: true, generation: "e" });
-  t.after(() => devnet.close());
-  const asked: string[] = [];
-  const node = await startFront((body) => {
-    asked.push(body);
-    return forwardTo(devnet.url, body);
-  });
-  t.after(() => node.close());
-  const service = await start(t, {
-    nodes: [{ url: node.url, wsUrl: devnet.anvilWsUrl }],
-    forks: "isthmus",
-    quirks: { anvilDepositNonce: true },
-    pending: { feeds: [devnet.feedUrl ?? ""] },
-    blockTimeMs: LONG_MS,
-    state: { follow: "plain", waitMs: 1_000 },
-  });
-  const signer = new ActorSigner(devnet.chainId, ANVIL_KEYS);
-  /** A block with one transfer. Returns whether its message asked the node for the account. */
-  const play = async (to: Address): Promise<boolean> => {
-    const height = Number((await read(service, "eth_blockNumber", [])).result) + 1;
-    await devnet.step();
-    await rpc(devnet.url, "eth_sendRawTransaction", [await signer.sign({ kind: "call", from: 0, to, value: 1n })]);
-    const before = asked.length;
-    await devnet.step();
-    await untilTransfer(service, height);
-    const isAsked = asked.slice(before).some((body) => body.includes(to));
-    await devnet.sealNow();
-    await followAnvil(service, { call: devnet.rpc });
-    return isAsked;
-  };
-  await play(POOR);
-  for (const method of ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"]) {
-    await until(async () => (await read(service, method, [KNOWN, "latest"])).status.includes("state"), "it is known");
-  }
-  assert.equal(await play(KNOWN), false);
-  assert.equal(await play(UNKNOWN), true);
 });
