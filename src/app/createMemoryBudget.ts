@@ -18,14 +18,12 @@ type MemoryConfig = Pick<Config, "cache" | "chains" | "server">;
 const cacheBytesOf = ({ cache, chains }: Pick<Config, "cache" | "chains">): number =>
   chains.reduce((sum, { state }) => sum + (state.follow === false ? 0 : state.cacheBytes), cache.memoryBytes);
 
-/** All chains share the threads: the pool has as many as the chain with the most needs. */
-const threadsOf = ({ chains }: Pick<Config, "chains">): number =>
-  Math.max(
-    0,
-    ...chains
-      .filter(({ forks }) => forks !== "none")
-      .map(({ simulate }) => simulate.workers ?? defaultWorkers(availableParallelism())),
-  );
+/** All chains share the threads: the pool has as many as the chain with the most needs, and one more for each chain with a feed. */
+const threadsOf = ({ chains }: Pick<Config, "chains">): number => {
+  const executed = chains.filter(({ forks }) => forks !== "none");
+  const shared = executed.map(({ simulate }) => simulate.workers ?? defaultWorkers(availableParallelism()));
+  return Math.max(0, ...shared) + executed.filter(({ pending }) => pending.feeds.length > 0).length;
+};
 
 /** The configured budget, or the default for this machine, in bytes. */
 const budgetBytesOf = (config: MemoryConfig, machine: MachineMemory = readMachineMemory()): number =>

@@ -48,11 +48,12 @@ export class EvmThreads {
   /** Rejects the waiting runs of a lane. The threads that it has reserved end. */
   async closeLane(lane: PoolLane): Promise<void> {
     const reserved = this.#reserved.get(lane);
-    this.#reserved.delete(lane);
     if (reserved === undefined) {
       this.#common?.closeLane(lane);
+      return;
     }
-    await reserved?.close();
+    await reserved.close();
+    this.#reserved.delete(lane);
   }
 
   async close(): Promise<void> {

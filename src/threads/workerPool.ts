@@ -54,13 +54,19 @@ export class WorkerPool {
   lane(options: LaneOptions): PoolLane {
     const lane = new PoolLane(options, () => this.#assign());
     this.#lanes.push(lane);
+    if (this.#isClosed) {
+      lane.close();
+    }
     return lane;
   }
 
   /** Rejects the waiting jobs of a lane. */
   closeLane(lane: PoolLane): void {
     lane.close();
-    this.#lanes.splice(this.#lanes.indexOf(lane), 1);
+    const at = this.#lanes.indexOf(lane);
+    if (at !== -1) {
+      this.#lanes.splice(at, 1);
+    }
   }
 
   /** Allows up to `size` threads, if that is more than now. */
