@@ -18,7 +18,7 @@ type MemoryConfig = Pick<Config, "cache" | "chains" | "server">;
 const cacheBytesOf = ({ cache, chains }: Pick<Config, "cache" | "chains">): number =>
   chains.reduce((sum, { state }) => sum + (state.follow === false ? 0 : state.cacheBytes), cache.memoryBytes);
 
-/** All chains share the threads: the pool has as many as the chain with the most needs, and one more for each chain with a feed. */
+/** All chains share the threads: the pool has as many as the chain with the most needs. Each chain with a feed has one more. */
 const threadsOf = ({ chains }: Pick<Config, "chains">): number => {
   const executed = chains.filter(({ forks }) => forks !== "none");
   const shared = executed.map(({ simulate }) => simulate.workers ?? defaultWorkers(availableParallelism()));
