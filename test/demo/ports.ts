@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 import { listen } from "../../src/core/listen.ts";
 
-/** The ports of forebay. */
+/** The ports of forebay. 0: any free one. */
 export interface Ports {
   readonly port: number;
   readonly opsPort: number;
@@ -10,17 +10,17 @@ export interface Ports {
 const HOST = "127.0.0.1";
 const OPS_OFFSET = 1_000;
 
-/** Returns the port if it is free, or any free one for 0. Rejects with an error that names the port. */
-const findFree = async (port: number): Promise<number> => {
+/** Rejects with an error that names the port if it is in use. */
+const ensureFree = async (port: number): Promise<void> => {
   const server = createServer();
   await listen(server, { host: HOST, port, setting: "--port" });
-  const address = server.address();
   await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : port;
 };
 
-/** Returns the ports of forebay, which stay the same over a restart. Rejects if one is in use. */
-export const findPorts = async (port: number): Promise<Ports> => ({
-  port: await findFree(port),
-  opsPort: await findFree(port === 0 ? 0 : port + OPS_OFFSET),
-});
+/** Returns the ports of forebay. Rejects if one is in use. */
+export const findPorts = async (port: number): Promise<Ports> => {
+  const opsPort = port === 0 ? 0 : port + OPS_OFFSET;
+  await ensureFree(port);
+  await ensureFree(opsPort);
+  return { port, opsPort };
+};

@@ -50,6 +50,8 @@ const configOf = ({ ownUrl, backupUrl, feedUrl, historyUrl, ports, dataDir }: Se
   server: { ...ports, drainDelayMs: 0, dataDir },
 });
 
+const portOf = (url: string): number => Number(new URL(url).port);
+
 /** Starts forebay as its command does. */
 export const startService = async (options: ServiceOptions): Promise<Service> => {
   let current: RunningCommand | undefined;
@@ -59,8 +61,11 @@ export const startService = async (options: ServiceOptions): Promise<Service> =>
       end = next;
     },
   };
+  let { ports } = options;
   const start = async (): Promise<RunningCommand> => {
-    current = await startCommand(lifespan, configOf(options));
+    current = await startCommand(lifespan, configOf({ ...options, ports }));
+    // They stay the same over a restart.
+    ports = { port: portOf(current.url), opsPort: portOf(current.opsUrl) };
     return current;
   };
   process.on("exit", () => current?.signal("SIGKILL"));

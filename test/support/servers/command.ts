@@ -48,13 +48,17 @@ export const startProcess = async (options: ProcessOptions): Promise<RunningProc
     return code ?? null;
   });
   const started = Promise.withResolvers<{ readonly listening: string; readonly ops: string }>();
+  let last = "";
   createInterface({ input: child.stdout }).on("line", (line) => {
+    last = line;
     onLine?.(line);
     if (line.includes('"listening"')) {
       started.resolve(JSON.parse(line));
     }
   });
-  const early = ended.then((code) => Promise.reject(new Error(`forebay ended with ${code} before it listened`)));
+  const early = ended.then((code) =>
+    Promise.reject(new Error(`forebay ended with ${code} before it listened: ${last}`)),
+  );
   early.catch(() => undefined);
   const { listening, ops } = await Promise.race([started.promise, early]);
   return { url: listening, opsUrl: ops, pid: child.pid ?? 0, ended, signal: (name) => void child.kill(name) };
