@@ -4,10 +4,7 @@ import type { EvmTaskData } from "./runMessages.ts";
 
 const MAX_HEAP_MIB = 512;
 
-export interface EvmThreadsOptions extends Pick<WorkerPoolOptions, "entry" | "onFailure"> {
-  /** Called with the number of threads when it changes. */
-  readonly onThreads?: ((threads: number) => void) | undefined;
-}
+export type EvmThreadsOptions = Pick<WorkerPoolOptions, "entry" | "onThreads" | "onFailure">;
 
 export interface EvmLaneOptions extends EvmTaskData {
   /** The most runs of this lane at once. The pool has at least as many threads. */

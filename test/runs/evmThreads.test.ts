@@ -11,65 +11,31 @@ import type { CallInput } from "../../src/simulation/callExecution.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
-
-const ENTRY = { url: new URL("./echo.worker.ts", import.meta.url), task: "echo" };
+import { runEcho, startEchoThreads } from "./echoThreads.ts";
 
 test("63 chains share four threads", async (t) => {
-  let threads = 0;
-  const shared = new EvmThreads({
-    entry: ENTRY,
-    onThreads: (count) => {
-      threads = Math.max(threads, count);
-    },
-  });
-  t.after(() => shared.close());
-  const chains = Array.from(
-    { length: 63 },
-    (_, at) => new EvmWorkers({ threads: shared, chain: `chain ${at}`, size: 4 }),
-  );
-  const outputs = await Promise.all(
-    chains.map((workers, at) =>
-      workers.run({
-        name: "echo",
-        input: at,
-        source: { id: "none", read: () => Promise.reject(new Error("no run reads state")) },
-        nativeContracts: [],
-        timeoutMs: 30_000,
-        signal: new AbortController().signal,
-      }),
-    ),
-  );
+  const { threads, most } = startEchoThreads(t);
+  const chains = Array.from({ length: 63 }, (_, at) => new EvmWorkers({ threads, chain: `chain ${at}`, size: 4 }));
+  const outputs = await Promise.all(chains.map((workers, at) => runEcho(workers, "echo", at)));
   assert.deepEqual(
     outputs.map(({ output }) => output),
     chains.map((_, at) => at),
   );
-  assert.equal(threads, 4);
+  assert.equal(most(), 4);
   await chains[0]?.close();
   assert.equal(chains[1]?.busy, 0);
 });
 
 test("the reserved thread of one chain takes only its runs, and ends with it", async (t) => {
-  let count = 0;
-  const threads = new EvmThreads({
-    entry: ENTRY,
-    onThreads: (now) => {
-      count = now;
-    },
-  });
-  t.after(() => threads.close());
+  const { threads, count } = startEchoThreads(t);
   const reserved = new EvmWorkers({ threads, size: 1, isReserved: true });
   const others = new EvmWorkers({ threads, size: 1 });
   const leaving = new AbortController();
-  const run = (workers: EvmWorkers, name: string) =>
-    workers.run({
-      ...{ name, input: name, nativeContracts: [], timeoutMs: 30_000, signal: leaving.signal },
-      source: { id: "none", read: () => Promise.reject(new Error("no run reads state")) },
-    });
-  const hanging = [run(others, "hang"), run(others, "hang")];
-  assert.equal((await run(reserved, "echo")).output, "echo");
-  assert.equal(count, 2);
+  const hanging = [0, 1].map((at) => runEcho(others, "hang", at, leaving.signal));
+  assert.equal((await runEcho(reserved, "echo", 2)).output, 2);
+  assert.equal(count(), 2);
   await reserved.close();
-  assert.equal(count, 1);
+  assert.equal(count(), 1);
   leaving.abort(new Error("aborted"));
   await Promise.all(hanging.map((each) => assert.rejects(each, /aborted/)));
 });

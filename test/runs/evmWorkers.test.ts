@@ -1,25 +1,13 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { StateSource } from "../../src/core/stateReader.ts";
-import { EvmThreads } from "../../src/runs/evmThreads.ts";
 import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
-
-const ENTRY = { url: new URL("./echo.worker.ts", import.meta.url), task: "echo" };
-const source: StateSource = { id: "none", read: () => Promise.reject(new Error("no run reads state")) };
+import { runEcho, startEchoThreads } from "./echoThreads.ts";
 
 const createPool = (t: TestContext) => {
-  let threads = 0;
-  const shared = new EvmThreads({
-    entry: ENTRY,
-    onThreads: (count) => {
-      threads = count;
-    },
-  });
-  t.after(() => shared.close());
-  const pool = new EvmWorkers({ threads: shared, size: 3 });
-  const run = (name: string, input: unknown, signal = new AbortController().signal) =>
-    pool.run({ name, input, source, nativeContracts: [], timeoutMs: 30_000, signal });
-  return { run, threads: () => threads };
+  const { threads, count } = startEchoThreads(t);
+  const pool = new EvmWorkers({ threads, size: 3 });
+  const run = (name: "echo" | "hang", input: unknown, signal?: AbortSignal) => runEcho(pool, name, input, signal);
+  return { run, threads: count };
 };
 
 test("no thread starts before the first run, and sequential runs use one thread", async (t) => {
