@@ -105,7 +105,13 @@ test("limits in Redis apply to all replicas, and to none while Redis is down", a
     await response.arrayBuffer();
     return response.status;
   };
-  await until(async () => (await failures()) === 0 && (await ask(one.url, "203.0.113.9")) === 200, "connected");
+  for (const { url } of [one, other]) {
+    await until(async () => {
+      const before = await failures();
+      await ask(url, "203.0.113.9");
+      return (await failures()) === before;
+    }, "its calls are counted in Redis");
+  }
   const statuses: number[] = [];
   for (const { url } of [one, other, one, other, one, other]) {
     statuses.push(await ask(url, "203.0.113.1"));

@@ -5,7 +5,7 @@ import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { FakeError } from "../support/fakes/front.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const HEIGHT = 100;
@@ -96,7 +96,7 @@ const start = async (
     const isSettled = () =>
       upstreams?.heads.current()?.finalized !== undefined && upstreams.nodes.every(({ head }) => head !== undefined);
     await until(isSettled, "all heads are known");
-    await until(async () => (await metric(service.opsUrl, "forebay_redis_up")) === 1, "Redis is used");
+    await untilRedisIsUsed(service);
     return service;
   };
   return {

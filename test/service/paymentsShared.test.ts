@@ -8,7 +8,7 @@ import { call, chainId, Payer, post } from "../support/payments/payer.ts";
 import { type StandInFacilitator, startFacilitator } from "../support/payments/standInFacilitator.ts";
 import { deployToken, NETWORK, type Token } from "../support/payments/token.ts";
 import { startCommand } from "../support/servers/command.ts";
-import { type RedisServer, startRedis } from "../support/servers/redis.ts";
+import { type RedisServer, startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 
 const payer = new Payer();
 const cleanups: (() => unknown)[] = [];
@@ -37,8 +37,8 @@ after(async () => {
 });
 
 /** Starts forebay as its command does. */
-const start = (t: TestContext) =>
-  startCommand(t, {
+const start = async (t: TestContext) => {
+  const replica = await startCommand(t, {
     chains: [{ name: "op", nodes: [{ url: node.url }] }],
     cache: { redis: redis.url },
     access: {
@@ -51,6 +51,9 @@ const start = (t: TestContext) =>
       },
     },
   });
+  await untilRedisIsUsed(replica);
+  return replica;
+};
 
 test("the same payment sent to two replicas at once is accepted once", async (t) => {
   const replicas = await Promise.all([start(t), start(t)]);

@@ -4,7 +4,7 @@ import { readRepositoryFile } from "../docs/repositoryFiles.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 import { createService } from "../support/servers/service.ts";
 
 const PASSWORD = "a-password";
@@ -30,7 +30,7 @@ test("a Redis user with the recommended rights is enough for cache, filters and 
       },
     );
     t.after(() => service.close());
-    await until(async () => (await metric(service.opsUrl, "forebay_redis_up")) === 1, "Redis is connected");
+    await untilRedisIsUsed(service);
     return service;
   };
   t.after(() => node.close());

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak256 } from "viem";
 import { mnemonicToAccount } from "viem/accounts";
-import { metric, rpc } from "../support/clients/rpc.ts";
+import { rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { followHead } from "../support/servers/followHead.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 import { startSlowProxy } from "../support/servers/slowProxy.ts";
 
@@ -37,6 +37,7 @@ test("the pending nonce counts transactions sent through another replica while a
     await Promise.all([one.close(), other.close()]);
     await node.close();
   });
+  await Promise.all([one, other].map(untilRedisIsUsed));
   const nonceAt = async ({ url }: typeof one): Promise<number> =>
     Number((await rpc(url, "eth_getTransactionCount", [SENDER.address, "pending"])).body.result);
 
@@ -74,7 +75,6 @@ const REDIS_MS = 30;
 /** A send waits so long for Redis. */
 const MAX_WRITE_MS = 50;
 const SENDS = 16;
-const UP = "forebay_redis_up";
 
 const failuresOf = async ({ telemetry }: Service): Promise<number> =>
   (await telemetry.metrics.redisErrors.get()).values.reduce((sum, { value }) => sum + value, 0);
@@ -101,10 +101,7 @@ test("no nonce is repeated at another replica after a send, although Redis is fa
     await Promise.all([one, other].map(({ service }) => service.close()));
     await node.close();
   });
-  await until(
-    async () => (await metric(one.service.opsUrl, UP)) === 1 && (await metric(other.service.opsUrl, UP)) === 1,
-    "the replicas are connected",
-  );
+  await Promise.all([one, other].map(({ service }) => untilRedisIsUsed(service)));
   const failures = async (): Promise<number> => (await failuresOf(one.service)) + (await failuresOf(other.service));
   let measured = 0;
   let repeated = 0;

@@ -5,7 +5,7 @@ import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { followHead } from "../support/servers/followHead.ts";
-import { type RedisServer, startRedis } from "../support/servers/redis.ts";
+import { type RedisServer, startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 import { createService, type ServiceChain } from "../support/servers/service.ts";
 import { startWorldNode } from "../world/nodes/worldNode.ts";
 import { StandInChain } from "../world/state/standInChain.ts";
@@ -48,7 +48,7 @@ type Replica = Awaited<ReturnType<typeof startReplica>>;
 const startReplica = async (t: TestContext, redis: RedisServer, chain: StandInChain, options: ServiceChain) => {
   const service = await createService(options, { cache: { redis: redis.url, redisTimeoutMs: 1_000 } });
   t.after(() => service.close());
-  await until(async () => (await metric(service.opsUrl, "forebay_redis_up")) === 1, "Redis is connected");
+  await untilRedisIsUsed(service);
   const balance = async (address: Address) => {
     const { body, headers } = await rpc(service.url, "eth_getBalance", [address, "latest"]);
     return { result: body.result, isHit: headers.get("cache-status") === STATE_HIT };

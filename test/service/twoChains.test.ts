@@ -6,7 +6,7 @@ import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 let main: Devnet;
@@ -97,8 +97,9 @@ test("a chain and its fork, with one chain id and one genesis, do not get each o
     await Promise.all(replicas.map((replica) => replica.close()));
     await Promise.all(nodes.map((node) => node.close()));
   });
-  for (const { url, opsUrl, chains } of replicas) {
-    await until(async () => (await metric(opsUrl, "forebay_redis_up")) === 1, "Redis is used");
+  for (const replica of replicas) {
+    const { url, chains } = replica;
+    await untilRedisIsUsed(replica);
     await until(() => chains.every(({ upstreams }) => upstreams.heads.current()?.finalized !== undefined), "heads");
     const balances: unknown[] = [];
     for (const path of ["origin", "fork"]) {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
+import { metric } from "../clients/rpc.ts";
 import { until } from "../clients/until.ts";
 
 /** Ends resources with a test (its context) or with a bench. */
@@ -157,6 +158,10 @@ export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}):
     },
   };
 };
+
+/** Waits until forebay uses the Redis of its cache: it connects in the background, and until then works without it. */
+export const untilRedisIsUsed = ({ opsUrl }: { readonly opsUrl: string }): Promise<void> =>
+  until(async () => (await metric(opsUrl, "forebay_redis_up")) === 1, "Redis is used");
 
 export interface RedisSentinels {
   readonly url: string;

@@ -120,11 +120,21 @@ export const readNewBalances = async ({ url }: Replica, key: string, times = 1) 
 /** Reads /usage with a query. */
 export const askUsage = ({ opsUrl }: Replica, query: string) => fetch(`${opsUrl}/usage${query}`);
 
+/** Reads /usage with days. Asks again while the status is 503: the store is not connected yet, or slow. */
+const readReport = async (replica: Replica, days: number) => {
+  let text = "";
+  await until(async () => {
+    const response = await askUsage(replica, `?days=${days}`);
+    text = await response.text();
+    assert.ok([200, 503].includes(response.status), text);
+    return response.status === 200;
+  }, "the usage of days can be read");
+  return report.parse(JSON.parse(text));
+};
+
 /** Returns where the days come from, and the calls of all days by key. A test may run at midnight. */
 const readDays = async (replica: Replica) => {
-  const response = await askUsage(replica, "?days=2");
-  assert.equal(response.status, 200, await response.clone().text());
-  const { daysFrom, days } = report.parse(await response.json());
+  const { daysFrom, days } = await readReport(replica, 2);
   const calls = new Map<string, number>();
   for (const day of days) {
     assert.ok(Date.parse(day.since) >= Date.parse(day.day) && Date.parse(day.since) <= Date.now());
@@ -137,8 +147,7 @@ const readDays = async (replica: Replica) => {
 };
 
 /** Returns the calls of all clients since the start of a replica. */
-export const readTotal = async (replica: Replica): Promise<number> =>
-  report.parse(await (await askUsage(replica, "?days=1")).json()).total.calls;
+export const readTotal = async (replica: Replica): Promise<number> => (await readReport(replica, 1)).total.calls;
 
 /** Waits until the days have these calls by key, from this store. Rejects if they have more. */
 export const untilCalls = async (replica: Replica, from: string, expected: readonly number[]): Promise<void> => {
