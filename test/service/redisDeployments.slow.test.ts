@@ -4,7 +4,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { type Asked, askAll, isHit } from "../support/clients/askAll.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
-import { startCluster, startRedis, startSentinels } from "../support/servers/redis.ts";
+import { startCluster, startRedis, startSentinels, untilRedisIsUsed } from "../support/servers/redis.ts";
 import { type ChainCall, createSealedChain, type SealedChain, sharedCallsOf } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
@@ -30,7 +30,7 @@ const open = async (t: TestContext, redis: string, memoryBytes?: number): Promis
     { cache: { redis, redisTimeoutMs: REDIS_TIMEOUT_MS, ...(memoryBytes !== undefined && { memoryBytes }) } },
   );
   t.after(() => service.close());
-  await settled(service);
+  await Promise.all([settled(service), untilRedisIsUsed(service)]);
   return service;
 };
 

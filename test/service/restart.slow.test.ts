@@ -5,7 +5,7 @@ import { type Asked, ask, askAll, isHit } from "../support/clients/askAll.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { startLyingNode } from "../support/fakes/lyingNode.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 import type { ChainCall } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
@@ -41,6 +41,7 @@ const calls: readonly ChainCall[] = [0, 1, 2, 20, 30, 59, 60, 61, 99].flatMap((n
 const open = async (t: TestContext, node: { readonly url: string }, redis: string): Promise<Service> => {
   const service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" } }, { cache: { redis } });
   t.after(() => service.close());
+  await untilRedisIsUsed(service);
   return service;
 };
 

@@ -8,7 +8,7 @@ import { readRepositoryFile } from "../docs/repositoryFiles.ts";
 import { startBin } from "../service/reloadedProcess.ts";
 import { askAll, isHit } from "../support/clients/askAll.ts";
 import { rpc } from "../support/clients/rpc.ts";
-import { startRedis } from "../support/servers/redis.ts";
+import { startRedis, untilRedisIsUsed } from "../support/servers/redis.ts";
 import { type ChainCall, createSealedChain, sharedCallsOf } from "../support/servers/sealedChain.ts";
 import { extractBase, noBase, removedIn, renamedIn } from "./baseTree.ts";
 
@@ -65,6 +65,7 @@ const runPhase = async (
   { bin, foreignFilter }: { readonly bin?: string; readonly foreignFilter?: string },
 ): Promise<Phase> => {
   const { child, url, opsUrl, lines } = await startBin(t, file, bin);
+  await untilRedisIsUsed({ opsUrl });
   const chainUrl = `${url}/main`;
   const results = async (some: readonly ChainCall[]) => (await askAll(chainUrl, some)).map(({ result }) => result);
   assert.deepEqual(await results(calls), truth);
