@@ -157,16 +157,6 @@ test("a response of class head is requested again at the next head", async () =>
   assert.equal(node.requests, 2);
 });
 
-test("a reorganisation makes a recent response a miss, and the return of its branch a hit", async () => {
-  const node = countingSource(({ block }) => createResponse(JSON.stringify(block?.hash), { verified: true }));
-  const { source } = wrap(node);
-  for (const fork of [0, 1, 0, 1]) {
-    const answer = await source.request(atBlock("recent", 60, fork), createContext({ heads: HEADS }));
-    assert.equal(textOf(answer), JSON.stringify(hashOf(60, fork)));
-  }
-  assert.equal(node.requests, 2);
-});
-
 test("a transaction is cached with its block, and is a hit while that block is canonical", async () => {
   const node = countingSource(() => createResponse("{}", { block: blockOf(60) }));
   const { source } = wrap(node);

@@ -20,29 +20,6 @@ const status = async (url: string): Promise<number> => {
   return response.statusCode;
 };
 
-test("the ops port serves health and metrics", async () => {
-  let ready = false;
-  const onError = (): void => assert.fail();
-  const ops = await createOpsServer({
-    host: "127.0.0.1",
-    port: 0,
-    registry: new Registry(),
-    readiness: (chain) => ({ status: ready ? 200 : 503, body: { chain } }),
-    usage: () => "{}",
-    config: () => "{}",
-    onError,
-  });
-  const url = `http://127.0.0.1:${ops.port}`;
-  assert.equal(await status(`${url}/metrics`), 200);
-  assert.equal(await status(`${url}/healthz`), 200);
-  assert.equal(await status(`${url}/readyz`), 503);
-  ready = true;
-  assert.equal(await status(`${url}/readyz?chain=a`), 200);
-  assert.equal(await status(`${url}/config`), 200);
-  assert.equal(await status(`${url}/other`), 404);
-  await ops.close();
-});
-
 test("the ops port on a loopback address refuses the names of other sites", async (t) => {
   const ops = await createOpsServer({
     host: "127.0.0.1",

@@ -5,12 +5,6 @@ import { createTestEndpoint, startHttpServer } from "../support/servers/httpServ
 
 const statusOf = async (url: string, method = "GET"): Promise<number> => (await fetch(url, { method })).status;
 
-test("without the option, no path answers for health", async (t) => {
-  const { url, close } = await startHttpServer(createTestEndpoint({ methods: {} }));
-  t.after(() => close(0));
-  assert.equal(await statusOf(`${url}/healthz`), 404);
-});
-
 test("the health path follows readiness and draining, and needs no key", async (t) => {
   let isReady = false;
   const { url, startDraining, close } = await startHttpServer(createTestEndpoint({ methods: {} }), {

@@ -21,30 +21,6 @@ test("a node of several machines that last reported an older head gets time to c
   assert.ok(reads > 3);
 });
 
-test("empty positions at the end of a filter count, even if a node ignores them, and have their own segments", async () => {
-  const topics = [fakeTopic(0), fakeTopic(1), fakeTopic(2), fakeTopic(3)];
-  const chain = createFakeChain(
-    Array.from({ length: 300 }, (_, at) => [
-      { address: fakeAddress(1), topics: topics.slice(0, at % 5), data: "0x22" as const },
-    ]),
-  );
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 200 }) });
-  for (const ignoresWildcards of [false, true]) {
-    const node = createFakeLogNode({ chain, ignoresWildcards });
-    const split = createSplit([node]);
-    for (let positions = 0; positions <= 4; positions++) {
-      const filter = { addresses: [], topics: topics.slice(0, positions).map(() => []) };
-      const first = node.logsRequests.length;
-      const answer = await split.request(filter, range(0, 299), context);
-      assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(0, 299)), `${positions} positions`);
-      assert.deepEqual(node.logsRequests[first]?.filter, filter);
-      const block = chain[7];
-      const ofBlock = await split.request(filter, { blockHash: block?.hash ?? "0x" }, context);
-      assert.deepEqual(await readLogs(ofBlock), plainScan(chain, filter, range(7, 7)));
-    }
-  }
-});
-
 test("recent blocks whose bloom matches, but whose logs have too few topics, share one second request", async () => {
   const transfer = fakeTopic(0);
   const fungible = { address: fakeAddress(1), topics: [transfer, fakeTopic(1), fakeTopic(2)], data: "0x22" as const };
@@ -64,17 +40,6 @@ test("recent blocks whose bloom matches, but whose logs have too few topics, sha
   });
   const complete = await createSplit([lagging]).request(filter, range(1, 99), context);
   assert.deepEqual(await readLogs(complete), plainScan(chain, filter, range(1, 99)));
-});
-
-test("recent blocks with a matching bloom and no log are requested again by hash", async () => {
-  const chain = chainOf(300);
-  const node = createFakeLogNode({
-    chain,
-    change: (logs, { byHash }) => (byHash ? logs : logs.slice(0, Math.floor(logs.length / 2))),
-  });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 99 }) });
-  const answer = await createSplit([node]).request(ANY, range(100, 299), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)));
 });
 
 test("logs that a node leaves out come from another node", async () => {

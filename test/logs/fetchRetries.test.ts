@@ -46,12 +46,6 @@ test("a node of the last resort is asked while the other nodes are on another br
   assert.deepEqual(await ask({ chain: branch }, { chain, available: () => false }), EXPECTED);
 });
 
-test("a node that failed is followed by a node of the last resort", async () => {
-  let requests = 0;
-  const onLogs = () => (requests++ === 0 ? nodeError("reset", -32603, "unreachable") : undefined);
-  assert.deepEqual(await ask({ chain, onLogs }, { chain, available: () => false }), EXPECTED);
-});
-
 test("a node of the last resort is asked if no other node can have the logs", async () => {
   const onLogs = () => nodeError("history has been pruned", -32000, "missingData");
   assert.deepEqual(await ask({ chain, onLogs }, { chain, available: () => false }), EXPECTED);

@@ -75,29 +75,6 @@ test("a descending claim takes the last blocks of the missing run, and cuts a se
   assert.deepEqual(claims(171), [341, 511, 0, 170], "aligned ranges would need four requests");
 });
 
-test("a segment that two fetch ranges cut is sent in parts, and cached once both are there", () => {
-  const { table, store } = create();
-  const first = table.claimRange(0, 171, "ascending");
-  const second = table.claimRange(table.nextMissing(0), 171, "ascending");
-  assert.deepEqual([first?.to, second?.from], [170n, 171n]);
-  second?.complete(createResponse(172, 300));
-  assert.equal(store.entries.size, 0, "no segment is complete");
-  first?.complete(createResponse(5, 130, 170));
-  assert.deepEqual(
-    [...store.entries].map(([key, { bytes }]) => [key, scanLogs(bytes).map(({ block }) => block)]),
-    [
-      ["logs:filter:0-127", [5]],
-      ["logs:filter:128-255", [130, 170, 172]],
-    ],
-  );
-  const sent = [0, 1, 2, 3].map((index) => {
-    const state = table.stateAt(index);
-    table.markSent();
-    return state?.kind === "buffered" ? scanLogs(state.bytes).map(({ block }) => block) : [];
-  });
-  assert.deepEqual(sent, [[5], [130, 170], [172], [300]]);
-});
-
 test("a cut segment is not cached if one of its parts is not verified", () => {
   const { table, store } = create();
   table.claimRange(0, 171, "ascending")?.complete({ ...createResponse(5, 130), verified: false });
@@ -133,20 +110,6 @@ test("buffered bytes are counted until they are sent or evicted, and an evicted 
   table.markSent();
   assert.equal(states(created), "sent sent missing missing");
   assert.equal(table.bufferedBytes, 0);
-});
-
-test("segments of the store are found, and those of a failed fetch range are missing again", async () => {
-  const { store, table: first } = create();
-  first.claimRange(0, MAX_BLOCKS, "ascending")?.complete(createResponse(5));
-  const created = create(store);
-  await created.table.lookUp();
-  assert.equal(states(created), "buffered buffered missing missing");
-  assert.equal(created.table.firstLookup.segments, 2);
-  assert.deepEqual([...created.table.firstLookup.from], ["memory"]);
-  const claimed = created.table.claimRange(2, 128, "ascending");
-  assert.equal(states(created), "buffered buffered fetching missing");
-  claimed?.discard();
-  assert.equal(states(created), "buffered buffered missing missing");
 });
 
 test("a segment larger than memory is fetched in parts, which are not cached", () => {

@@ -8,23 +8,6 @@ import { createFakeChain, fakeAddress, fakeHeads, fakeTopic, plainScan } from ".
 import { createFakeLogNode, nodeError } from "./fakeLogNode.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
-test("a range above a node's limit is fetched in ranges of 15 segments, and then read from memory", async () => {
-  const chain = chainOf(10_000);
-  const node = createFakeLogNode({ chain });
-  const split = createSplit([node]);
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 9_999 }) });
-  const answer = await split.request(ANY, range(0, 9_999), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 9_999)));
-  assert.deepEqual(answer.status, { fwd: "miss", detail: "0/79 segments", stored: true });
-  assert.equal(node.logsRequests.length, Math.ceil(10_000 / 1_920));
-  const calls = node.calls.length;
-
-  const again = await split.request(ANY, range(0, 9_999), context);
-  assert.deepEqual(await readLogs(again), plainScan(chain, ANY, range(0, 9_999)));
-  assert.deepEqual(again.status, { hit: "memory" });
-  assert.equal(node.calls.length, calls);
-});
-
 test("only the missing segments are fetched", async () => {
   const chain = chainOf(2_000);
   const node = createFakeLogNode({ chain });
@@ -111,22 +94,6 @@ test("a response above its limit is an error before the first byte, and is abort
   assert.deepEqual(await readLogs(whole), plainScan(chain, ANY, range(0, 299)));
 });
 
-test("fetched segments are cached if the query fails", async () => {
-  const chain = chainOf(6_000);
-  const options = { broken: true };
-  const node = createFakeLogNode({
-    chain,
-    onLogs: ({ to }) => (options.broken && to >= 4_000 ? nodeError("boom", -32000) : undefined),
-  });
-  const split = createSplit([node]);
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 5_999 }) });
-  await assert.rejects(split.request(ANY, range(0, 5_999), context), { message: "boom" });
-  options.broken = false;
-  const answer = await split.request(ANY, range(0, 5_999), context);
-  assert.equal(answer.status.fwd, "partial");
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 5_999)));
-});
-
 test("a range whose first parts a node refused requests no others after the error", async () => {
   const chain = chainOf(640);
   const node = createFakeLogNode({ chain, onLogs: () => nodeError("block range is too wide") });
@@ -137,23 +104,6 @@ test("a range whose first parts a node refused requests no others after the erro
     await nextTurn();
   }
   assert.equal(node.logsRequests.length, requested);
-});
-
-test("logs by block hash: found, empty, unknown", async () => {
-  const chain = chainOf(10);
-  const node = createFakeLogNode({ chain });
-  const split = createSplit([node]);
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 5 }) });
-  for (const at of [3, 4]) {
-    const blockHash = chain[at]?.hash ?? "0x";
-    const answer = await split.request(ANY, { blockHash }, context);
-    assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(at, at)));
-    assert.deepEqual((await split.request(ANY, { blockHash }, context)).status, { hit: "memory" });
-  }
-  await assert.rejects(split.request(ANY, { blockHash: fakeTopic(1) }, context), {
-    code: -32000,
-    message: "unknown block",
-  });
 });
 
 test("logs by the hash of a block that a reorganisation replaced are returned", async () => {

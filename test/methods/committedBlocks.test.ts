@@ -116,10 +116,3 @@ test("a block that the request names by its hash needs no head, unless it must b
   assert.equal(isOf(orphan, { blockHash: ZERO_HASH, requireCanonical: true }), false);
   assert.equal(isOf(block, { blockHash: block.hash, requireCanonical: true }), true);
 });
-
-test("another block at the number is not committed to", () => {
-  const blocks = createBlocks();
-  const below = blocks[LENGTH - 2] ?? assert.fail();
-  blocks[LENGTH - 2] = { ...below, block: { ...below.block, hash: ZERO_HASH } };
-  assert.equal(linked(blocks, LENGTH - 2), false);
-});

@@ -3,10 +3,8 @@ import { test } from "node:test";
 import type { Heads } from "../../src/core/heads.ts";
 import { NodeError } from "../../src/core/node.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
-import type { Call } from "../../src/jsonrpc/call.ts";
-import { filterMethods } from "../../src/methods/filterMethods.ts";
 import { createHeads } from "../support/builders/heads.ts";
-import { callMethod, context, createMethodChain, heads } from "./requestOf.ts";
+import { callMethod, createMethodChain, heads } from "./requestOf.ts";
 
 const bodyText = ({ body }: RpcResponse): string => Buffer.from(body as Uint8Array).toString();
 const reads = { request: () => Promise.reject(new Error("no read of a node")) };
@@ -45,23 +43,5 @@ test("a poll fails if heads do not change, and the next poll starts at the same 
   for (let poll = 1; poll <= 2; poll++) {
     await assert.rejects(callMethod(chain, "eth_getFilterChanges", [id]), { status: 503 });
     assert.equal(views.length, poll);
-  }
-});
-
-test("a text that is too long for an id is the id of no filter, and is not parsed", async () => {
-  const chain = createMethodChain({ reads });
-  for (const name of ["eth_getFilterChanges", "eth_getFilterLogs"]) {
-    const call: Call = {
-      method: name,
-      paramsText: Buffer.from(`["0x${"a".repeat(5_000)}"]`),
-      get params(): readonly unknown[] {
-        throw new Error("parsed");
-      },
-    };
-    const method = filterMethods.find((each) => each.name === name);
-    await assert.rejects(
-      Promise.try(async () => method?.handle({ chain, call, context })),
-      /filter not found/,
-    );
   }
 });

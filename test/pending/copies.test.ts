@@ -5,7 +5,7 @@ import { hashHeader } from "../../src/ethereum/blockHeader.ts";
 import type { Data } from "../../src/ethereum/hex.ts";
 import type { Commitments, FeedMessage } from "../../src/feed/feedMessage.ts";
 import { pendingHeader } from "../../src/feed/flashblockHash.ts";
-import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
+import { flashblock, hashOf, raw, txHash } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
 import { createRig } from "./pendingRig.ts";
 import { type Rig, sealed } from "./sealBlock.ts";
@@ -88,21 +88,6 @@ test("a discarded last message is a gap of its block, so that the next block wai
   await rig.send(two);
   assert.deepEqual([rig.shown(), rig.view().mode], ["103-2", "live"]);
   assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 2 });
-});
-
-test("an equal first message with another payload id starts its block again, on another connection once that goes on", async (t) => {
-  for (const connection of [0, 1]) {
-    const rig = await createTrueRig(t);
-    const messages = honestBlock(102n);
-    const restarted = messages.map((message): FeedMessage => ({ ...message, blockKey: payloadOf(0xff), connection }));
-    const [zero, one] = restarted;
-    assert.ok(zero && one);
-    await rig.send(...messages.slice(0, 2), zero);
-    assert.deepEqual([rig.shown(), rig.view().mode], [connection === 0 ? "102-0" : "102-1", "live"]);
-    await rig.send(...restarted.slice(1));
-    assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
-    t.mock.timers.reset();
-  }
 });
 
 test("before a sealed block, and on a chain with other hashes, no message is discarded for its hash", async (t) => {

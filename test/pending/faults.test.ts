@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { parseData } from "../../src/ethereum/hex.ts";
-import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { flashblock, hashOf, payloadOf, raw } from "../support/builders/flashblocks.ts";
 import { createRig } from "./pendingRig.ts";
 import { assertNotOlder, block, createBegunRig, type Rig, sealBlock, sealed } from "./sealBlock.ts";
@@ -15,16 +13,6 @@ const assertLive = async (rig: Rig, number: bigint): Promise<void> => {
   assertNotOlder(rig);
 };
 
-test("duplicates and reordered messages do not change the final view", async (t) => {
-  const rig = createRig(t);
-  const [zero, one, two] = block(101n, 3);
-  assert.ok(zero && one && two);
-  await rig.send(zero, two, two, one, one, zero);
-  assert.equal(rig.shown(), "101-2");
-  assert.equal(rig.view().newest?.transactionHashes.length, 3);
-  assert.equal(rig.view().mode, "live");
-});
-
 test("a gap makes the prefix degraded, and the block after the next sealed block is live", async (t) => {
   const rig = createRig(t);
   await rig.send(...block(101n, 2), flashblock(3));
@@ -33,25 +21,6 @@ test("a gap makes the prefix degraded, and the block after the next sealed block
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
   await sealBlock(rig, 101n);
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
-});
-
-test("a block on a wrong parent is not shown, and the next valid block is", async (t) => {
-  const rig = createRig(t);
-  await rig.send(flashblock(0, { parentHash: hashOf(0xbad) }), flashblock(1));
-  assert.equal(rig.shown(), "stale latest");
-  await sealBlock(rig, 101n);
-  await assertLive(rig, 102n);
-});
-
-test("a replacement payload is shown instead of the first", async (t) => {
-  const rig = createRig(t);
-  await rig.send(...block(101n, 3));
-  const payload = payloadOf(0xff);
-  await rig.send(flashblock(0, { payload, transactions: [raw(1)] }));
-  assert.equal(rig.shown(), "101-0");
-  assert.deepEqual(rig.view().newest?.transactionHashes, [keccak256Hex(parseData(raw(1)))]);
-  await sealBlock(rig, 101n);
-  await assertLive(rig, 102n);
 });
 
 test("a feed that falls silent on an open socket is stale after three block times, and live with its next block", async (t) => {
@@ -221,16 +190,4 @@ test("after a deep reorganisation the heads go back and the feed starts again", 
   assert.equal(rig.shown(), "live latest");
   await rig.send(flashblock(0, { number: 96n, payload: payloadOf(0x96), parentHash: hashOf(0x95) }));
   assert.equal(rig.shown(), "96-0");
-});
-
-test("a minute of messages without a position grows nothing and shows nothing, and the next block is live", async (t) => {
-  const rig = createRig(t);
-  for (let at = 0; at < 2_000; at++) {
-    await rig.send(flashblock(at % 7, { payload: payloadOf(1_000 + at), parentHash: hashOf(0xbad) }));
-    if (at % 100 === 0) {
-      await rig.pass(3_000);
-    }
-    assertNotOlder(rig);
-  }
-  await assertLive(rig, 101n);
 });

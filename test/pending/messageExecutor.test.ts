@@ -216,11 +216,6 @@ test("a transaction that cannot be executed is reported with the reason", async 
   assert.equal(await unverified([await transfer(0)], { postExec: "0x7d01" }), "unexecutable");
 });
 
-test("a job that depends on another executor's result is rejected", async () => {
-  const { run } = createRig();
-  await assert.rejects(run(9, { before: 8, index: 1, transactions: [] }));
-});
-
 const rich = (keys: StateKeys): StateValues => ({
   ...NO_VALUES,
   accounts: keys.accounts.map((address) => [

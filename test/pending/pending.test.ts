@@ -93,20 +93,6 @@ test("a block sealed with the hash of its last message is no longer shown as pen
   assert.equal(rig.view().byHash(hashOf(101_000))?.transactionHashes.length, 1);
 });
 
-test("after a gap the prefix stays until the head passes it, then the feed is live again", async (t) => {
-  const rig = createRig(t);
-  await rig.send(flashblock(0), flashblock(1), flashblock(3));
-  assert.equal(rig.shown(), "101-1");
-  assert.equal(rig.view().mode, "degraded");
-  await rig.send(flashblock(0, { number: 102n }), flashblock(1, { number: 102n }));
-  assert.equal(rig.shown(), "101-1");
-  rig.heads.move({ number: 101n });
-  await turn();
-  assert.equal(rig.shown(), "102-1");
-  assert.equal(rig.view().mode, "live");
-  assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 2 });
-});
-
 test("a replacement payload removes the old logs and publishes its own", async (t) => {
   const rig = createRig(t);
   const log = { address: ALICE, topics: [hashOf(9)], data: "0x01" as const };

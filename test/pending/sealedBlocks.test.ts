@@ -60,16 +60,6 @@ test("a block sealed before its last messages arrive counts no difference", asyn
   assert.deepEqual(await rig.counted("pendingDropped"), {});
 });
 
-test("without a pending block the newest sealed block answers until the next block begins", async (t) => {
-  const rig = createRig(t);
-  const block = [flashblock(0), flashblock(1)];
-  await rig.send(...block);
-  rig.heads.move(sealed(block));
-  assert.equal(rig.shown(), "live latest");
-  await rig.send(flashblock(0, { number: 102n }));
-  assert.equal(rig.shown(), "102-0");
-});
-
 test("if a block is sealed while its last message executes, the base waits for the execution", async (t) => {
   const rig = createRig(t);
   const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];

@@ -209,25 +209,6 @@ test("a feed that falls silent removes no logs: the sealed block shows which wer
   assert.deepEqual(removedOf(rig), []);
 });
 
-test("during a slow execution the last verified prefix is served", async (t) => {
-  const rig = createRig(t);
-  for (const index of [0, 1, 2]) {
-    rig.fake.say(`101-${index}`, nonceOf(BigInt(index + 1)));
-  }
-  await rig.send(flashblock(0));
-  const release = rig.fake.hold();
-  await rig.send(flashblock(1, { transactions: [raw(1)] }), flashblock(2, { transactions: [raw(2)] }));
-  for (let waitedMs = 0; waitedMs < 1_950; waitedMs += 50) {
-    assert.deepEqual([rig.shown(), rig.view().mode, rig.view().stateFrom], ["101-0", "live", "view"]);
-    assert.equal(rig.view().nonce(ALICE, 0n), 1n);
-    await rig.pass(50);
-  }
-  release();
-  await turn();
-  assert.deepEqual([rig.shown(), rig.view().mode, rig.view().nonce(ALICE, 0n)], ["101-2", "live", 3n]);
-  assert.deepEqual(await rig.counted("pendingUnverified"), {});
-});
-
 test("an execution longer than a block time is counted and shown without state, then with it", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0));
@@ -280,17 +261,4 @@ test("a message that waited for an earlier execution has the rest of its block t
   releaseNext();
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
-});
-
-test("while a block's first message is unverified, the sealed block is served as live", async (t) => {
-  const rig = createRig(t);
-  const release = rig.fake.hold();
-  await rig.send(flashblock(0));
-  for (let waitedMs = 0; waitedMs < 1_950; waitedMs += 50) {
-    assert.equal(rig.shown(), "live latest");
-    await rig.pass(50);
-  }
-  release();
-  await turn();
-  assert.equal(rig.shown(), "101-0");
 });

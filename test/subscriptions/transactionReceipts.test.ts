@@ -68,32 +68,6 @@ test("receipts are read once for all subscriptions, and only of blocks that have
   rig.close();
 });
 
-test("after a reorganisation, receipts of the new branch are sent, and each block is sent once", async () => {
-  const rig = createRig();
-  const all = await rig.subscribe("transactionReceipts");
-  seal(rig, 11n, ["one", "two"]);
-  await rig.head(11n);
-  await rig.sentCount(1);
-  seal(rig, 11n, ["two"], 1);
-  seal(rig, 12n, ["one"], 1);
-  await rig.head(12n, { fork: 1, from: 1 });
-  await rig.sentCount(3);
-  assert.deepEqual(all(), [receiptsOf(11n, ["one", "two"]), receiptsOf(11n, ["two"], 1), receiptsOf(12n, ["one"], 1)]);
-  rig.close();
-});
-
-test("receipts of a failing node are retried, and the order of the blocks is preserved", async () => {
-  const rig = createRig();
-  const all = await rig.subscribe("transactionReceipts");
-  seal(rig, 11n, ["one"]);
-  seal(rig, 12n, ["two"]);
-  rig.fail(1);
-  await rig.head(12n);
-  await rig.sentCount(2);
-  assert.deepEqual(all(), [receiptsOf(11n, ["one"]), receiptsOf(12n, ["two"])]);
-  rig.close();
-});
-
 test("nodes without eth_getBlockReceipts are asked for each wanted receipt", async () => {
   const rig = createRig();
   const named = await rig.subscribe("transactionReceipts", { transactionHashes: [hashOfName("two")] });

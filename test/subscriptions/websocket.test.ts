@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
-import { rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
@@ -121,11 +120,6 @@ test("subscriptions with options that have no effect are rejected", async () => 
   const { error } = await client.call("eth_subscribe", "newHeads");
   assert.deepEqual(error, { code: -32_600, message: "more than 3 subscriptions on one connection" });
   await client.close();
-});
-
-test("a subscription over HTTP is rejected", async () => {
-  const { body } = await rpc(service.url, "eth_subscribe", ["newHeads"]);
-  assert.deepEqual(body.error, { code: -32_601, message: "eth_subscribe needs a WebSocket connection" });
 });
 
 test("an unlisted Origin and a connection above the limit are rejected", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hashOf } from "../support/builders/heads.ts";
 import { createPendingBlock } from "../support/builders/pendingBlock.ts";
-import { createRig, extension, names, OTHER, rpcLog, TOKEN, transaction } from "./eventRig.ts";
+import { createRig, extension, names, OTHER, rpcLog, transaction } from "./eventRig.ts";
 
 test("logs are read once per head, and a reorganisation removes them newest first before it adds new ones", async () => {
   const rig = createRig();
@@ -47,26 +47,6 @@ test("missed blocks close the connections of subscribers", async () => {
   assert.deepEqual(rig.closed, []);
   await rig.head(20n, { missed: 5n });
   assert.deepEqual(rig.closed, ["1013 5 blocks were missed"]);
-  rig.close();
-});
-
-test("pendingLogs sends each log once, with its message, and the sealed block repeats none", async () => {
-  const rig = createRig();
-  const logs = await rig.subscribe("pendingLogs", { address: TOKEN });
-  const first = createPendingBlock(11n, 1, [transaction("one"), transaction("two", OTHER)]);
-  rig.pending.emit({ extended: [extension(first, 0)] });
-  const second = createPendingBlock(11n, 2, [transaction("one"), transaction("two", OTHER), transaction("three")]);
-  rig.pending.emit({ extended: [extension(second, 2)] });
-  assert.deepEqual(names(logs()), ["one", "three"]);
-  rig.results.set(`eth_getLogs ${hashOf(11n)}`, [
-    rpcLog(11n, hashOf(11n), "one", 0),
-    rpcLog(11n, hashOf(11n), "two", 1, OTHER),
-    rpcLog(11n, hashOf(11n), "three", 2),
-    rpcLog(11n, hashOf(11n), "four", 3),
-  ]);
-  await rig.head(11n);
-  // The feed did not send the last transaction. It is sent with the block.
-  assert.deepEqual(names(logs()), ["one", "three", "four"]);
   rig.close();
 });
 
