@@ -22,12 +22,21 @@ export interface ViewPublicationOptions {
 
 type WholeView = View & { readonly pending: PendingView };
 
-const isSame = (a: WholeView, b: WholeView): boolean =>
-  a.heads === b.heads &&
-  a.pending.id === b.pending.id &&
-  a.pending.mode === b.pending.mode &&
-  a.pending.blocksFrom === b.pending.blocksFrom &&
-  a.pending.stateFrom === b.pending.stateFrom;
+/** What a view shows. */
+interface Content {
+  readonly head: Heads;
+  /** Their objects stay the same until a message or an outcome changes them. */
+  readonly blocks: readonly PendingBlockState[];
+  readonly serving: Serving;
+}
+
+const isSame = (a: Content, b: Content): boolean =>
+  a.head === b.head &&
+  a.serving.mode === b.serving.mode &&
+  a.serving.blocksFrom === b.serving.blocksFrom &&
+  a.serving.stateFrom === b.serving.stateFrom &&
+  a.blocks.length === b.blocks.length &&
+  a.blocks.every((block, position) => block === b.blocks[position]);
 
 /** Publishes the current view, and each difference to its subscribers. */
 export class ViewPublication {
@@ -37,6 +46,8 @@ export class ViewPublication {
   /** Chains by the hash of the newest block that clients received recently. Each hash belongs to one prefix of a block. */
   readonly #recent: LRUCache<Hash, PendingChain>;
   #current: WholeView | undefined;
+  /** Of the current view. */
+  #content: Content | undefined;
 
   constructor(options: ViewPublicationOptions) {
     this.#options = options;
@@ -69,10 +80,12 @@ export class ViewPublication {
 
   /** `blocks` are the pending blocks above the head, as far as they are shown. `known` are all that the feed has of them. */
   publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving, known: readonly BlockMessages[]): void {
-    const view = this.#build(head, blocks, serving);
-    if (this.#current && isSame(view, this.#current)) {
+    const content = { head, blocks, serving };
+    if (this.#content && isSame(content, this.#content)) {
       return;
     }
+    const view = this.#build(content);
+    this.#content = content;
     this.#current = view;
     // A silent feed shows nothing about the messages that it sent before: the sealed blocks will.
     const isFromFeed = serving.blocksFrom === "view" || serving.mode === "stale";
@@ -92,7 +105,7 @@ export class ViewPublication {
     }
   }
 
-  #build(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): WholeView {
+  #build({ head, blocks, serving }: Content): WholeView {
     const pending = createView({
       ...serving,
       formatted: this.#options.formatted,

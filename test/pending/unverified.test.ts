@@ -236,8 +236,55 @@ test("an execution longer than a block time is counted and shown without state, 
     ["transactions", 0, 0],
     ["transactions", 0, 2],
     ["transactions", 2, 3],
-    ["logs", 0, 3],
+    ["logs", 0, 1],
+    ["logs", 1, 2],
+    ["logs", 2, 3],
   ]);
+});
+
+for (const ending of ["late", "tooMuchState"] as const) {
+  test(`logs of a late message are known once it is executed, while the newest one is ${ending}`, async (t) => {
+    const rig = createRig(t);
+    rig.fake.say("101-1", { ...nonceOf(5n), logs: [{ address: ALICE, topics: [], data: "0x01" }] });
+    rig.fake.say("101-2", ending === "late" ? {} : { unverified: ending });
+    await rig.send(flashblock(0));
+    const release = rig.fake.hold();
+    await rig.send(flashblock(1, { transactions: [raw(1)] }));
+    const releaseNewest = rig.fake.hold();
+    await rig.send(flashblock(2, { transactions: [raw(2)] }));
+    await rig.pass(2_000);
+    assert.deepEqual([rig.shown(), rig.view().mode, rig.view().newest?.logs().length], ["101-2", "unverified", 0]);
+    if (ending !== "late") {
+      releaseNewest();
+      await turn();
+    }
+    release();
+    await turn();
+    assert.deepEqual([rig.shown(), rig.view().mode], ["101-2", "unverified"]);
+    assert.equal(rig.view().newest?.logs().length, 1);
+    assert.equal(rig.view().nonce(ALICE, 0n), 5n);
+    const withLogs = rig.changes.flatMap(({ extended }) => extended).filter(({ kind }) => kind === "logs");
+    assert.deepEqual(
+      withLogs.map(({ fromTransaction, toTransaction, block }) => [fromTransaction, toTransaction, block.index]),
+      [[0, 1, 2]],
+    );
+    const { length } = rig.changes;
+    await rig.pass(1_000);
+    assert.equal(rig.changes.length, length, "nothing has changed since");
+  });
+}
+
+test("in stale, a nonce counts a message that is verified since", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-1", nonceOf(5n));
+  await rig.send(flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(flashblock(1, { transactions: [raw(1)] }));
+  await rig.pass(7_000);
+  assert.deepEqual([rig.view().mode, rig.view().nonce(ALICE, 0n)], ["stale", 0n]);
+  release();
+  await turn();
+  assert.deepEqual([rig.view().mode, rig.view().nonce(ALICE, 0n)], ["stale", 5n]);
 });
 
 test("a message that waited for an earlier execution has the rest of its block time", async (t) => {
