@@ -75,19 +75,10 @@ export class FeedIntake {
 
   /** The feed is stale three block times after its newest message, and a quarter of one after a head without a message above. */
   get isStale(): boolean {
-    return this.#dueInMs < 0;
-  }
-
-  /** The feed is stale after this time if no message arrives. `undefined` if it is stale. */
-  get staleInMs(): number | undefined {
-    return this.isStale ? undefined : Math.floor(this.#dueInMs) + 1;
-  }
-
-  get #dueInMs(): number {
     const { nowMs, blockTimeMs } = this.#options;
     const dueMs = (this.#extendedAtMs ?? Number.NEGATIVE_INFINITY) + idleDeadlineMs(blockTimeMs());
     const firstDueMs = (this.#emptyAtMs ?? Number.POSITIVE_INFINITY) + blockTimeMs() * BOUNDARY_SHARE;
-    return Math.min(dueMs, firstDueMs) - nowMs();
+    return Math.min(dueMs, firstDueMs) < nowMs();
   }
 
   /** Returns true if `blocks` changed, by this message or by buffered messages that fit now. */

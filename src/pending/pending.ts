@@ -7,6 +7,7 @@ import type { ExecutedBlocks } from "./executedBlocks.ts";
 import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";
 import { needsNode } from "./servingDecision.ts";
 
+/** A feed that becomes stale is noticed after at most this time. */
 const CHECK_MS = 250;
 /** The heads are refreshed after this silence of a live feed: the chain may have ended its feed for sub-second blocks. */
 const QUIET_MS = 500;
@@ -16,8 +17,6 @@ export class Pending {
   readonly #options: PendingOptions;
   readonly #parts: PendingParts;
   readonly #stops: (() => void)[] = [];
-  /** Publishes again when the feed becomes stale. */
-  #deadline: NodeJS.Timeout | undefined;
 
   constructor(options: PendingOptions) {
     const { heads, openFeed } = options;
@@ -87,7 +86,6 @@ export class Pending {
       stop();
     }
     this.#parts.pipeline.close();
-    clearTimeout(this.#deadline);
     await this.#options.executor.close();
   }
 
@@ -150,15 +148,6 @@ export class Pending {
       probe.refresh(head.latest.number);
     }
     publication.publish(head, blocks, serving, intake.blocks);
-    this.#publishAtDeadline();
-  }
-
-  #publishAtDeadline(): void {
-    const { staleInMs } = this.#parts.intake;
-    clearTimeout(this.#deadline);
-    if (staleInMs !== undefined) {
-      this.#deadline = setTimeout(() => this.#publish(), staleInMs);
-    }
   }
 
   #check(): void {

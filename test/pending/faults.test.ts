@@ -46,7 +46,7 @@ test("a silent feed is stale once the head passes its last block, and live with 
   assert.equal(rig.shown(), "live latest", "the next block begins in a moment");
   await rig.pass(500);
   assert.equal(rig.shown(), "live latest");
-  await rig.pass(50);
+  await rig.pass(250);
   assert.equal(rig.shown(), "stale latest");
   rig.answers.set("eth_getBlockByNumber pending", { number: "0x67" });
   await sealBlock(rig, 102n);
