@@ -45,10 +45,6 @@ const MAX_BLOCKS = 128n;
 /** Pending blocks wait for the sealed ones below them. If more would wait, those that are read later are not sent. */
 const MAX_HELD = 64;
 
-/** Whether the block is new from its first transaction on. */
-const isBegun = ({ kind, fromTransaction }: PendingExtension): boolean =>
-  kind === "transactions" && fromTransaction === 0;
-
 /** The delivery of `newFlashblocks` and `newFlashblockTransactions`. Each transaction is sent once. */
 export class FlashblockDelivery {
   readonly #options: FlashblocksOptions;
@@ -70,9 +66,10 @@ export class FlashblockDelivery {
   }
 
   onPending({ extended }: PendingChange): void {
-    const begun = new Set(extended.filter(isBegun).map(({ block }) => block));
-    for (const block of new Set(extended.map((extension) => extension.block))) {
-      this.#sentOf(block.number);
+    // A block has no receipts: with new logs alone, it is the one that was sent.
+    const longer = extended.filter(({ kind }) => kind === "transactions");
+    const begun = new Set(longer.filter(({ fromTransaction }) => fromTransaction === 0).map(({ block }) => block));
+    for (const block of new Set(longer.map((extension) => extension.block))) {
       // A late message may extend a block below: subscribers have received the one above it. A block that begins replaces one.
       if (this.#options.subscribers.blocks.size > 0 && (block.number >= this.#newest || begun.has(block))) {
         this.#newest = block.number;
