@@ -130,8 +130,4 @@ export interface PendingChange {
   readonly view: View;
   /** Ascending. Empty if only the head or the mode changed. */
   readonly extended: readonly PendingExtension[];
-  /** Transactions that were published as pre-confirmed, and whose pending block the feed has abandoned. */
-  readonly abandoned: readonly Hash[];
-  /** Logs that were published as pre-confirmed and no longer are. These bodies contain `removed: true` and must be sent. */
-  readonly removed: readonly Body[];
 }

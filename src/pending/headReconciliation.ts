@@ -74,7 +74,7 @@ export class HeadReconciliation {
       deposit: transactionFields.deposit,
     });
     pipeline.setBlocks(feed.blocks);
-    this.#findDropped(head, published);
+    this.#findDropped(published);
   }
 
   #countMismatches({ differences }: Passed): void {
@@ -84,10 +84,10 @@ export class HeadReconciliation {
     }
   }
 
-  #findDropped(head: Heads, passed: readonly Passed[]): void {
+  #findDropped(passed: readonly Passed[]): void {
     const { chain, dropped, telemetry } = this.#options;
     const onDifference = (differing: Passed): void => this.#countMismatches(differing);
-    dropped.resolve(head, passed, onDifference).catch((err: unknown) => {
+    dropped.resolve(passed, onDifference).catch((err: unknown) => {
       telemetry.log.debug({ chain, err }, "sealed block not compared");
     });
   }

@@ -132,7 +132,7 @@ export class Pending {
   }
 
   #publish(): void {
-    const { intake, pipeline, probe, decision, publication } = this.#parts;
+    const { pipeline, probe, decision, publication } = this.#parts;
     const head = this.#options.heads.current();
     if (!head) {
       return;
@@ -147,7 +147,7 @@ export class Pending {
     if (needsNode(serving.mode)) {
       probe.refresh(head.latest.number);
     }
-    publication.publish(head, blocks, serving, intake.blocks);
+    publication.publish(head, blocks, serving);
   }
 
   #check(): void {

@@ -87,12 +87,10 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const formatted = new BlockFormatter(() => options.forks?.());
   const dropped = new DroppedTransactions({
     read,
-    formatted,
-    onDropped: (hashes, removed) => {
+    onDropped: (hashes) => {
       metrics.pendingDropped.inc({ chain }, hashes.length);
       log.warn({ chain, count: hashes.length }, "pre-confirmed transactions were not sealed");
       options.onDropped?.(hashes);
-      publication.publishRemoved(removed);
     },
   });
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
@@ -118,7 +116,6 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const reconciliation = new HeadReconciliation({ ...options, feed: intake, pipeline, transactionFields, dropped });
   const publication = new ViewPublication({
     advanceNonce: (address, nonce) => nonces.local.advance(address, nonce),
-    dropped,
     formatted,
     nowMs,
   });

@@ -1,11 +1,9 @@
 import { LRUCache } from "lru-cache";
 import { type Heads, isCanonicalIn } from "../core/heads.ts";
-import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
+import type { PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
-import type { DroppedTransactions } from "./droppedTransactions.ts";
 import { isMismatch } from "./executableMessage.ts";
 import { createView } from "./pendingView.ts";
 import { PublishedPreconfirmations } from "./publishedPreconfirmations.ts";
@@ -14,7 +12,6 @@ import type { Serving } from "./servingDecision.ts";
 export interface ViewPublicationOptions {
   /** Advances a nonce past the transactions that were sent through forebay. */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
-  readonly dropped: Pick<DroppedTransactions, "markMissing" | "unmark">;
   readonly formatted: BlockFormatter;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
@@ -78,8 +75,8 @@ export class ViewPublication {
     }
   }
 
-  /** `blocks` are the pending blocks above the head, as far as they are shown. `known` are all that the feed has of them. */
-  publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving, known: readonly BlockMessages[]): void {
+  /** `blocks` are the pending blocks above the head, as far as they are shown. */
+  publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): void {
     const content = { head, blocks, serving };
     if (this.#content && isSame(content, this.#content)) {
       return;
@@ -87,21 +84,9 @@ export class ViewPublication {
     const view = this.#build(content);
     this.#content = content;
     this.#current = view;
-    // A silent feed shows nothing about the messages that it sent before: the sealed blocks will.
-    const isFromFeed = serving.blocksFrom === "view" || serving.mode === "stale";
-    const served = isFromFeed ? blocks : [];
-    const { extended, removed, abandoned, dropped } = this.#published.next(served, head.latest.number, known);
-    for (const { number, part } of dropped) {
-      this.#options.dropped.markMissing(number, [part]);
-    }
-    this.#options.dropped.unmark(served.flatMap(({ parts }) => parts));
-    this.#emit({ view, extended, removed, abandoned });
-  }
-
-  /** Publishes the removal of logs that no block contains. */
-  publishRemoved(removed: readonly Body[]): void {
-    if (this.#current && removed.length > 0) {
-      this.#emit({ view: this.#current, extended: [], removed, abandoned: [] });
+    const extended = serving.blocksFrom === "view" ? this.#published.extend(blocks) : [];
+    for (const listener of this.#listeners) {
+      listener({ view, extended });
     }
   }
 
@@ -119,12 +104,6 @@ export class ViewPublication {
       advanceNonce: this.#options.advanceNonce,
     });
     return { heads: head, pending };
-  }
-
-  #emit(change: PendingChange): void {
-    for (const listener of this.#listeners) {
-      listener(change);
-    }
   }
 }
 

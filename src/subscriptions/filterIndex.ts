@@ -132,6 +132,8 @@ export interface SubscribedLog extends MatchedLog {
   readonly number: bigint;
   /** Identifies the log among all logs of blocks with that number (see logKey). */
   readonly key: string;
+  readonly transactionHash: string;
+  readonly data: string;
   body(removed: boolean): Body;
 }
 
@@ -164,6 +166,8 @@ const parseLog = (value: unknown): SubscribedLog[] => {
       ...matchedLog(value),
       number: BigInt(String(value.blockNumber)),
       key: logKey(value.transactionHash, value.logIndex),
+      transactionHash: lowerCase(value.transactionHash),
+      data: String(value.data),
       body: (removed) => formatJson({ ...value, removed }),
     },
   ];

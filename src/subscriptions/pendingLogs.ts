@@ -1,7 +1,6 @@
 import type { PendingChange, PendingExtension } from "../core/view.ts";
-import { listParts } from "../json/jsonBytes.ts";
 import type { Deliveries } from "./deliveries.ts";
-import { type FilterIndex, logKey, parseLogs, type SubscribedLog } from "./filterIndex.ts";
+import { type FilterIndex, logKey, type SubscribedLog } from "./filterIndex.ts";
 import type { SealedBlockLogs } from "./sealedLogs.ts";
 import type { Delivered, EventCounter, Subscription } from "./subscriber.ts";
 
@@ -33,18 +32,31 @@ const logsOf = ({ block, fromTransaction, toTransaction }: PendingExtension): re
       topics: log.topics,
       number: block.number,
       key: logKey(log.transactionHash, log.logIndex),
+      transactionHash: log.transactionHash,
+      data: log.data,
       body: (removed) => block.formatLog(log, removed),
     }));
+
+/** Whether both are one log of one place. The hash of a pending block changes with each flashblock. */
+const isSame = (a: SubscribedLog, b: SubscribedLog | undefined): boolean =>
+  a.number === b?.number &&
+  a.key === b.key &&
+  a.address === b.address &&
+  a.data.toLowerCase() === b.data.toLowerCase() &&
+  a.topics.join() === b.topics.join();
 
 /**
  * The delivery of `pendingLogs` subscriptions. It sends each log once, as early as possible: when it is pre-confirmed, else with
  * the sealed block. The sealed block has new logs in native mode, after a gap in the feed, and for subscriptions that began in between.
- * A log that was sent and is not in the sealed block is sent again with `removed: true`.
+ * A log that was sent and is not in the sealed block is sent again with `removed: true`. If its transaction moves to
+ * another place before, it is removed first: clients may know a log by its transaction.
  */
 export class PendingLogs {
   readonly #options: PendingLogsOptions;
   /** Sent logs by block number and log key. */
   readonly #sent = new Map<bigint, Map<string, SentLog>>();
+  /** The logs of transactions of the feed that are not sealed yet, by transaction hash. */
+  readonly #preconfirmed = new Map<string, readonly SubscribedLog[]>();
 
   constructor(options: PendingLogsOptions) {
     this.#options = options;
@@ -55,17 +67,18 @@ export class PendingLogs {
     return this.#options.index.size > 0;
   }
 
-  onPending({ removed, extended }: PendingChange): void {
+  onPending({ extended }: PendingChange): void {
     const { index, events } = this.#options;
     if (index.size === 0) {
       return;
     }
     const event = events.next();
-    for (const { number, key } of parseLogs(Buffer.concat(listParts(removed)))) {
-      this.#sendRemoved(number, key);
-    }
     for (const extension of extended) {
-      this.#sendNew(logsOf(extension), event);
+      const logs = logsOf(extension);
+      for (const [transaction, its] of this.#removeMoved(logs)) {
+        this.#preconfirmed.set(transaction, its);
+      }
+      this.#sendNew(logs, event);
     }
   }
 
@@ -75,6 +88,7 @@ export class PendingLogs {
   }
 
   onSealed({ block: { number }, logs, event }: SealedBlockLogs): void {
+    this.#removeMoved(logs);
     const ofBlock = this.#sentLogsOf(number);
     const sealedKeys = new Set(logs.map(({ key }) => key));
     for (const key of [...ofBlock.keys()].filter((each) => !sealedKeys.has(each)).reverse()) {
@@ -87,9 +101,12 @@ export class PendingLogs {
       }
       ofBlock.set(log.key, { event: Math.max(sentEvent, event), log: undefined });
     }
-    for (const old of this.#sent.keys()) {
+    for (const [old, its] of this.#sent) {
       if (old < number - MAX_BLOCKS) {
         this.#sent.delete(old);
+        for (const { log } of its.values()) {
+          this.#preconfirmed.delete(log?.transactionHash ?? "");
+        }
       }
     }
   }
@@ -103,6 +120,22 @@ export class PendingLogs {
     for (const log of logs.toReversed()) {
       this.#sendRemoved(number, log.key, log);
     }
+  }
+
+  /** A transaction has one place: those of its sent logs that are not among these are removed. Returns these by transaction. */
+  #removeMoved(logs: readonly SubscribedLog[]): ReadonlyMap<string, readonly SubscribedLog[]> {
+    const byTransaction = Map.groupBy(logs, ({ transactionHash }) => transactionHash);
+    for (const [transaction, its] of byTransaction) {
+      const sent = this.#preconfirmed.get(transaction);
+      const byKey = new Map(sent && its.map((log) => [log.key, log]));
+      for (const old of sent?.toReversed() ?? []) {
+        if (!isSame(old, byKey.get(old.key))) {
+          this.#sendRemoved(old.number, old.key);
+        }
+      }
+      this.#preconfirmed.delete(transaction);
+    }
+    return byTransaction;
   }
 
   #sentLogsOf(number: bigint): Map<string, SentLog> {
@@ -133,6 +166,7 @@ export class PendingLogs {
     const { event = 0, log = sealed } = this.#sent.get(number)?.get(key) ?? {};
     this.#sent.get(number)?.delete(key);
     if (log) {
+      this.#preconfirmed.delete(log.transactionHash);
       this.#send(log, true, (since) => since < event);
     }
   }

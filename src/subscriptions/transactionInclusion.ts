@@ -121,15 +121,10 @@ export class TransactionInclusion {
     });
   }
 
-  onPending({ view, extended, abandoned }: PendingChange): void {
+  onPending({ view, extended }: PendingChange): void {
     this.#view = view;
     if (this.#waiting.size === 0) {
       return;
-    }
-    for (const watch of abandoned.flatMap((hash) => this.#watchesOf(hash))) {
-      if (watch.preconfirmed !== undefined) {
-        this.#takeBack(watch, watch.preconfirmed);
-      }
     }
     for (const { block, fromTransaction, toTransaction } of extended) {
       for (let index = fromTransaction; index < toTransaction; index++) {
@@ -222,8 +217,11 @@ export class TransactionInclusion {
 
   /** A transaction without a receipt is not executed yet. */
   #preconfirm(watch: Watch, block: PendingBlock, index: number): void {
-    const receipt = watch.preconfirmed === undefined ? block.receipt(index) : undefined;
+    const receipt = watch.preconfirmed?.number === block.number ? undefined : block.receipt(index);
     if (receipt !== undefined) {
+      if (watch.preconfirmed !== undefined) {
+        this.#takeBack(watch, watch.preconfirmed);
+      }
       watch.preconfirmed = { number: block.number, hash: block.hash, transactionIndex: BigInt(index) };
       this.#send(watch, createInclusion("preconfirmed", watch.preconfirmed, receipt));
     }

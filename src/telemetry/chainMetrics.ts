@@ -152,9 +152,13 @@ export const pendingMetrics = (metrics: MetricFactory) => {
       "Changes to an unverified view, whose state the node reads, by cause",
       { chain: CHAIN, cause: UNVERIFIED },
     ),
-    pendingDropped: feed.counter("pending_dropped_total", "Pre-confirmed transactions that were not sealed", {
-      chain: CHAIN,
-    }),
+    pendingDropped: feed.counter(
+      "pending_dropped_total",
+      "Transactions of shown pending blocks that the sealed block lacks",
+      {
+        chain: CHAIN,
+      },
+    ),
     pendingAnswers: metrics.counter("pending_answers_total", "Responses at pending by mode", {
       chain: CHAIN,
       mode: MODES,

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { flashblock, raw, txHash } from "../support/builders/flashblocks.ts";
-import { ALICE, createRig, decode } from "./pendingRig.ts";
+import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
+import { createRig } from "./pendingRig.ts";
 import { createBegunRig, sealed } from "./sealBlock.ts";
 
 test("a sealed block that equals the view moves the base, and the blocks above stay", async (t) => {
@@ -25,10 +25,8 @@ test("a sealed block that equals the view moves the base, and the blocks above s
   assert.deepEqual(await rig.counted("pendingMismatches"), {});
 });
 
-test("a sealed block that differs is counted, dropped transactions are published, and later blocks are executed again", async (t) => {
+test("a sealed block that differs is counted, so are dropped transactions, and later blocks are executed again", async (t) => {
   const rig = createRig(t);
-  const log = { address: ALICE, topics: [], data: "0x01" as const };
-  rig.fake.say("101-1", { logs: [log] });
   const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
   await rig.send(...block, flashblock(0, { number: 102n }));
   const jobs = rig.fake.jobs.length;
@@ -40,13 +38,24 @@ test("a sealed block that differs is counted, dropped transactions are published
   assert.equal(rig.shown(), "102-0");
   assert.deepEqual(await rig.counted("pendingMismatches"), { transactions: 1 });
   assert.deepEqual(await rig.counted("pendingDropped"), { pendingDropped: 1 });
-  const removed = rig.changes
-    .flatMap((change) => change.removed)
-    .map((body) => decode(body) as Record<string, unknown>);
-  assert.deepEqual(
-    removed.map(({ transactionHash, removed }) => [transactionHash, removed]),
-    [[txHash(2), true]],
+});
+
+test("a transaction of a replaced payload does not count as dropped while no node returns the block that has it", async (t) => {
+  const dropped: string[] = [];
+  const rig = await createBegunRig(t, { onDropped: (hashes) => dropped.push(...hashes) });
+  await rig.send(flashblock(0), flashblock(1, { transactions: [raw(1)] }));
+  const payload = payloadOf(0xff);
+  await rig.send(flashblock(0, { payload }), flashblock(1, { payload, transactions: [raw(2)] }));
+  await rig.send(flashblock(0, { number: 102n, transactions: [raw(3)] }));
+  assert.equal(rig.shown(), "102-0");
+  rig.answers.set(`eth_getBlockByHash ${hashOf(102n)}`, { transactions: [txHash(4)] });
+  rig.heads.move(
+    sealed([flashblock(0), flashblock(1, { transactions: [raw(2), raw(1)] })]),
+    sealed([flashblock(0, { number: 102n, transactions: [raw(4)] })], 102n),
   );
+  await turn();
+  assert.deepEqual(dropped, [txHash(3)]);
+  assert.deepEqual(await rig.counted("pendingDropped"), { pendingDropped: 1 });
 });
 
 test("a block sealed before its last messages arrive counts no difference", async (t) => {

@@ -74,7 +74,6 @@ for (const unverified of ["gas", "bloom", "receiptsRoot", "undecodable", "foreig
     await turn();
     assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
     assert.deepEqual(await rig.counted("pendingUnverified"), {});
-    assert.deepEqual(removedOf(rig), []);
   });
 }
 
@@ -97,7 +96,6 @@ for (const unverified of ["failed", "tooMuchState"] as const) {
     assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
     assert.deepEqual(await rig.counted("pendingUnverified"), {});
     assert.deepEqual(await rig.counted("pendingDropped"), {});
-    assert.deepEqual(removedOf(rig), []);
   });
 }
 
@@ -145,7 +143,6 @@ test("a wrong first message of the next block does not cost the verified block b
 /** The block and index of each newFlashblocks event. */
 const announced = ({ changes }: Rig): readonly string[] =>
   changes.flatMap(({ extended }) => extended.map(({ block }) => `${block.number}-${block.index}`));
-const removedOf = ({ changes }: Rig): readonly unknown[] => changes.flatMap(({ removed }) => removed);
 
 test("messages that were shown unverified stay in the view while they are executed again on the sealed block", async (t) => {
   const rig = await createBegunRig(t);
@@ -173,7 +170,6 @@ test("messages that were shown unverified stay in the view while they are execut
     extended.filter(({ kind }) => kind === "transactions").map(({ block }) => `${block.number}-${block.index}`),
   );
   assert.deepEqual(transactions, ["101-0", "102-0", "102-1", "102-2"]);
-  assert.deepEqual(removedOf(rig), []);
   assert.deepEqual(await rig.counted("pendingDropped"), {});
 });
 
@@ -194,19 +190,6 @@ test("verified messages above a block that differs stay in the view, without sta
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode, rig.view().nonce(ALICE, 0n)], ["102-0", "live", 8n]);
   assert.deepEqual(announced(rig), ["101-0", "102-0"]);
-  assert.deepEqual(removedOf(rig), []);
-});
-
-test("a feed that falls silent removes no logs: the sealed block shows which were dropped", async (t) => {
-  const rig = createRig(t);
-  rig.fake.say("101-0", { logs: [{ address: ALICE, topics: [], data: "0x01" }] });
-  const block = [flashblock(0, { transactions: [raw(1)] })];
-  await rig.send(...block);
-  await rig.pass(7_000);
-  assert.equal(rig.shown(), "stale latest");
-  rig.heads.move(sealed(block));
-  await turn();
-  assert.deepEqual(removedOf(rig), []);
 });
 
 test("an execution longer than a block time is counted and shown without state, then with it", async (t) => {

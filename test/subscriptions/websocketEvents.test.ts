@@ -50,16 +50,13 @@ test("missed blocks close the connections of subscribers", async () => {
   rig.close();
 });
 
-test("pendingLogs removes a log that is not sealed once, whichever source reports it", async () => {
+test("pendingLogs removes a log that is not sealed once", async () => {
   const rig = createRig();
   const logs = await rig.subscribe("pendingLogs");
   const block = createPendingBlock(11n, 1, [transaction("one"), transaction("two")]);
   rig.pending.emit({ extended: [extension(block, 0)] });
   rig.results.set(`eth_getLogs ${hashOf(11n)}`, [rpcLog(11n, hashOf(11n), "one", 0)]);
   await rig.head(11n);
-  const [, gone] = block.logs();
-  assert.ok(gone);
-  rig.pending.emit({ removed: [block.formatLog(gone, true)] });
   assert.deepEqual(names(logs()), ["one", "two", "-two"]);
   // The sealed block is replaced: its remaining logs are retracted too.
   rig.results.set(`eth_getLogs ${hashOf(11n, 1)}`, [rpcLog(11n, hashOf(11n, 1), "three", 0)]);
@@ -68,16 +65,39 @@ test("pendingLogs removes a log that is not sealed once, whichever source report
   rig.close();
 });
 
-test("pendingLogs removes the logs of a replaced message and sends those of the replacement", async () => {
+test("pendingLogs removes the log of a transaction before it sends it from another place, or with another content", async () => {
   const rig = createRig();
   const logs = await rig.subscribe("pendingLogs");
-  const before = createPendingBlock(11n, 1, [transaction("one")]);
-  rig.pending.emit({ extended: [extension(before, 0)] });
-  const after = createPendingBlock(11n, 1, [transaction("two"), transaction("one")]);
-  const [log] = before.logs();
-  assert.ok(log);
-  rig.pending.emit({ removed: [before.formatLog(log, true)], extended: [extension(after, 0)] });
-  assert.deepEqual(names(logs()), ["one", "-one", "two", "one"]);
+  const emit = (number: bigint, ...transactions: Parameters<typeof createPendingBlock>[2]) =>
+    rig.pending.emit({ extended: [extension(createPendingBlock(number, 1, transactions), 0)] });
+  emit(11n, transaction("one"));
+  emit(11n, transaction("two"), transaction("one"));
+  emit(11n, transaction("two", OTHER));
+  emit(12n, transaction("two", OTHER));
+  assert.deepEqual(names(logs()), ["one", "-one", "two", "one", "-two", "two", "-two", "two"]);
+  // The sealed block has the first, with another content, and not in the place of the feed.
+  rig.results.set(`eth_getLogs ${hashOf(11n)}`, [rpcLog(11n, hashOf(11n), "one", 1, OTHER)]);
+  await rig.head(11n);
+  assert.deepEqual(names(logs()).slice(8), ["-one", "one"]);
+  rig.close();
+});
+
+test("pendingLogs removes the logs of each block of a head change, also after a reorganisation below them", async () => {
+  const rig = createRig();
+  const logs = await rig.subscribe("pendingLogs");
+  rig.pending.emit({
+    extended: [
+      extension(createPendingBlock(11n, 1, [transaction("one")]), 0),
+      extension(createPendingBlock(12n, 1, [transaction("two")]), 0),
+      extension(createPendingBlock(13n, 1, [transaction("three")]), 0),
+    ],
+  });
+  await rig.head(9n, { fork: 1, from: 2 });
+  assert.deepEqual(names(logs()), ["one", "two", "three"]);
+  rig.results.set(`eth_getLogs ${hashOf(11n, 1)}`, []);
+  rig.results.set(`eth_getLogs ${hashOf(12n, 1)}`, []);
+  await rig.head(12n, { fork: 1 });
+  assert.deepEqual(names(logs()).slice(3), ["-one", "-two"]);
   rig.close();
 });
 

@@ -95,7 +95,7 @@ export const createPendingSource = () => {
     },
     emit: (change: Partial<Omit<PendingChange, "view">>) => {
       for (const listener of listeners) {
-        listener({ view, extended: [], removed: [], abandoned: [], ...change });
+        listener({ view, extended: [], ...change });
       }
     },
   };
