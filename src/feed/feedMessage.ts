@@ -1,4 +1,3 @@
-import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 
@@ -60,8 +59,6 @@ export interface FeedMessage {
   readonly commitments: Commitments;
   /** Receipts of this message's transactions by hash. `undefined` if the feed brings none. */
   readonly receipts: ReadonlyMap<Hash, FeedReceipt> | undefined;
-  /** The writes of this message's transactions, as the feed states them. `undefined` if the feed brings none. */
-  readonly changes: StateChanges | undefined;
   /** The state that the transactions use. Empty if the feed does not bring it. */
   readonly accessList: readonly ListedAccount[];
   /** Length of the message's text, for limits. */

@@ -169,7 +169,6 @@ const parseFields = (fields: Fields, bytes: number): FeedMessage => {
     environment,
     number: environment?.number ?? (isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined),
     ...attempt("badDiff", () => parseDiff(fields.diff)),
-    changes: undefined,
     receipts: parseReceipts(metadata.receipts),
     accessList: parseFlashblockAccessList(metadata, fields.diff),
     previous: parsePrevious(metadata.prev_flashblock_id),

@@ -6,7 +6,7 @@ import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.t
 import type { Receipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { FeedMessage, FeedReceipt } from "../feed/feedMessage.ts";
-import { type Execution, isFaultOfMessage, type UnverifiedReason } from "./executableMessage.ts";
+import type { Execution, UnverifiedReason } from "./executableMessage.ts";
 
 /** A transaction of a pending block. */
 export interface AppliedTransaction {
@@ -22,16 +22,12 @@ export interface AppliedTransaction {
   readonly refund: bigint;
 }
 
-/** How far a part of a block is known: its transactions were executed here, the feed states their writes, or neither. */
-export type Trust = "executed" | "stated" | "none";
-
 /** The part of a block that one message added. */
 export interface BlockPart {
   readonly message: FeedMessage;
   readonly firstTransaction: number;
   readonly transactions: readonly AppliedTransaction[];
-  readonly trust: Trust;
-  /** The writes of the transactions, unless nothing is known of them. */
+  /** The writes of the transactions. `undefined` if they are not executed. */
   readonly changes: StateChanges | undefined;
   /** Why the state is not verified. */
   readonly unverified: UnverifiedReason | undefined;
@@ -133,22 +129,9 @@ const applyTransactions = (before: PendingBlockState | undefined, message: FeedM
   return { transactions, logCount: firstLogIndex, hasAllReceipts };
 };
 
-const changesOf = (
-  message: FeedMessage,
-  { changes: executed, unverified }: Execution,
-): Pick<BlockPart, "trust" | "changes"> => {
-  if (executed !== undefined) {
-    return { trust: "executed", changes: executed };
-  }
-  const { changes: stated } = message;
-  return stated === undefined || isFaultOfMessage(unverified)
-    ? { trust: "none", changes: undefined }
-    : { trust: "stated", changes: stated };
-};
-
 /** Whether the state after each of these blocks is verified. */
 export const isExecuted = (blocks: readonly PendingBlockState[]): boolean =>
-  blocks.every(({ parts }) => parts.every(({ trust }) => trust === "executed"));
+  blocks.every(({ parts }) => parts.every(({ changes }) => changes !== undefined));
 
 /** Returns the block with other receipts, because a message has changed the refunds of earlier transactions. */
 const withRevised = (
@@ -182,8 +165,8 @@ export const applyMessage = (chain: PendingChain, message: FeedMessage, executio
   }
   const { transactions, logCount, hasAllReceipts } = applyTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
-  const { unverified } = execution;
-  const part: BlockPart = { message, firstTransaction, transactions, ...changesOf(message, execution), unverified };
+  const { changes, unverified } = execution;
+  const part: BlockPart = { message, firstTransaction, transactions, changes, unverified };
   const block: PendingBlockState = {
     environment,
     extraBlockFields: chain.extraBlockFields,

@@ -1,10 +1,9 @@
 import { type BlockId, type Heads, isCanonicalIn } from "../core/heads.ts";
-import type { StateChanges } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockChanges, ExecutedBlock } from "../state/sources/feedSource.ts";
 import { orLate } from "../state/sources/sourceNodes.ts";
 import type { WriteSetFailure } from "../state/writeSet.ts";
-import type { BlockPart, PendingBlockState } from "./applyMessage.ts";
+import type { PendingBlockState } from "./applyMessage.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { Passed } from "./reconcile.ts";
 
@@ -52,12 +51,9 @@ export class ExecutedBlocks {
 
 type Executions = Pick<ExecutionPipeline, "record">;
 
-const executedChanges = ({ trust, changes }: BlockPart): StateChanges | undefined =>
-  trust === "executed" ? changes : undefined;
-
 /** Returns the changes of all parts. The execution of one may be late. */
 const changesOf = async ({ parts }: PendingBlockState, pipeline: Executions): Promise<BlockChanges> => {
-  const changes = parts.map((part) => executedChanges(part) ?? pipeline.record(part.message)?.untilExecuted());
+  const changes = parts.map((part) => part.changes ?? pipeline.record(part.message)?.untilExecuted());
   const known = (await Promise.all(changes)).flatMap((each) => each ?? []);
   return known.length === parts.length ? known : "incomplete";
 };

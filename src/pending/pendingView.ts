@@ -28,7 +28,7 @@ const layersOf = (parts: readonly BlockPart[]): readonly StateChanges[] =>
 
 /** Returns the parts up to the first that is not verified. */
 const verifiedParts = (parts: readonly BlockPart[]): readonly BlockPart[] => {
-  const unverified = parts.findIndex(({ trust }) => trust !== "executed");
+  const unverified = parts.findIndex(({ changes }) => changes === undefined);
   return unverified < 0 ? parts : parts.slice(0, unverified);
 };
 

@@ -96,7 +96,7 @@ const hasEnvironment = (
 
 /** A late execution still runs and counts as executed. */
 const isWhollyExecuted = ({ parts }: PendingBlockState): boolean =>
-  parts.every(({ trust, unverified }) => trust === "executed" || unverified === "late");
+  parts.every(({ changes, unverified }) => changes !== undefined || unverified === "late");
 
 /** Compares a pending block with the sealed one. `parent`: the base, or a sealed block that is the result of its messages. */
 const compare = (

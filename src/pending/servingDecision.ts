@@ -2,7 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import type { PendingMode, PendingSource } from "../core/view.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { isAbsent } from "../verification/jsonFields.ts";
-import type { BlockPart, PendingBlockState, Trust } from "./applyMessage.ts";
+import type { PendingBlockState } from "./applyMessage.ts";
 import type { UnverifiedReason } from "./executableMessage.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { HeadSource } from "./headReconciliation.ts";
@@ -38,13 +38,12 @@ export class ServingDecision {
   /** `blocks` are the pending blocks above the head. `isCut`: they end before a wrong message. */
   decide(head: Heads, blocks: readonly PendingBlockState[], isCut: boolean): Serving {
     const { feed, nodeBuildsPending } = this.#options;
-    const parts = blocks.flatMap((block) => block.parts);
-    const failure = parts.find(({ trust }) => trust !== "executed");
+    const failure = blocks.flatMap(({ parts }) => parts).find(({ changes }) => changes === undefined);
     const serving = decideServing({
       backend: this.#chooseBackend(head),
       isFeedStale: feed.isStale,
       hasBlocks: blocks.length > 0,
-      trust: weakestOf(parts),
+      isExecuted: failure === undefined,
       isDegraded: feed.isDegraded || isCut,
       nodeBuildsPending: nodeBuildsPending(),
     });
@@ -82,12 +81,6 @@ export class ServingDecision {
     this.#isUnverified = isUnverified;
   }
 }
-
-/** From the weakest on. */
-const TRUSTS: readonly Trust[] = ["none", "stated"];
-
-const weakestOf = (parts: readonly BlockPart[]): Trust =>
-  TRUSTS.find((trust) => parts.some((part) => part.trust === trust)) ?? "executed";
 
 const FAST_SPAN_BLOCKS = 10n;
 /** Ten blocks of 200 ms share two or three whole seconds; ten blocks of 1 s do not. */
@@ -139,8 +132,8 @@ export interface ServingFacts {
   readonly isFeedStale: boolean;
   /** Pending blocks are known above the head. */
   readonly hasBlocks: boolean;
-  /** Of the part of these blocks of which least is known. */
-  readonly trust: Trust;
+  /** All of these blocks are executed. */
+  readonly isExecuted: boolean;
   /** Messages after the known blocks are missing. */
   readonly isDegraded: boolean;
   /** The node builds a pending block above the head. */
@@ -167,14 +160,9 @@ const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving =>
     // The short time between a sealed block and the first message of the next one.
     return serve(facts.isDegraded ? "degraded" : "live", "latest");
   }
-  switch (facts.trust) {
-    case "executed":
-      return serve(facts.isDegraded ? "degraded" : "live", "view");
-    case "stated":
-      return serve("unverified", "view");
-    case "none":
-      return serve("unverified", "view", fromNode);
-  }
+  return facts.isExecuted
+    ? serve(facts.isDegraded ? "degraded" : "live", "view")
+    : serve("unverified", "view", fromNode);
 };
 
 /** Decides which source answers at `pending` (docs/answers.md, x-forebay-pending). One source answers each request. Pure. */

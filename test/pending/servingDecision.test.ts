@@ -22,7 +22,7 @@ test("the source of answers at pending in every case", () => {
     backend: "feed",
     isFeedStale: false,
     hasBlocks: true,
-    trust: "executed",
+    isExecuted: true,
     isDegraded: false,
     nodeBuildsPending: true,
   };
@@ -32,9 +32,8 @@ test("the source of answers at pending in every case", () => {
   };
   assert.equal(shown({}), "live view view");
   assert.equal(shown({ isDegraded: true }), "degraded view view");
-  assert.equal(shown({ trust: "none" }), "unverified view node");
-  assert.equal(shown({ trust: "none", nodeBuildsPending: false }), "unverified view latest");
-  assert.equal(shown({ trust: "stated" }), "unverified view view");
+  assert.equal(shown({ isExecuted: false }), "unverified view node");
+  assert.equal(shown({ isExecuted: false, nodeBuildsPending: false }), "unverified view latest");
   assert.equal(shown({ hasBlocks: false }), "live latest latest");
   assert.equal(shown({ hasBlocks: false, isDegraded: true }), "degraded latest latest");
   assert.equal(shown({ isFeedStale: true }), "stale node node");

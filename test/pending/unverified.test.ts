@@ -24,24 +24,6 @@ test("a message that cannot be executed is shown, and the node answers state rea
   assert.deepEqual(await rig.counted("pendingUnverified"), { unexecutable: 1 });
 });
 
-for (const [unverified, stateFrom] of [
-  ["unexecutable", "view"],
-  ["gas", "latest"],
-] as const) {
-  test(`writes that the feed states have the mode unverified; of a message with fault ${unverified} state is from ${stateFrom}`, async (t) => {
-    const rig = createRig(t);
-    rig.fake.say("101-0", { unverified });
-    const messages = [{ ...flashblock(0, { transactions: [raw(1)] }), changes: new Map(nonceOf(5n).changes) }];
-    await rig.send(...messages);
-    assert.deepEqual([rig.shown(), rig.view().mode, rig.view().stateFrom], ["101-0", "unverified", stateFrom]);
-    assert.equal(rig.view().nonce(ALICE, 0n), stateFrom === "view" ? 5n : 0n);
-    rig.heads.move(sealed(messages));
-    await turn();
-    const executed = await rig.pending.findExecuted(rig.heads.current().latest, new AbortController().signal);
-    assert.equal(executed, "incomplete", "what was only stated is no write set of the sealed block");
-  });
-}
-
 for (const [unverified, isFound] of [
   ["unexecutable", true],
   ["gas", false],
