@@ -23,8 +23,6 @@ export interface FeedOptions {
 }
 
 export interface Feed {
-  /** Returns the number of open connections. */
-  connected(): number;
   close(): void;
 }
 
@@ -137,17 +135,12 @@ class ReconnectingFeed {
 
 /** Reads all feeds of a chain until it is closed. No message of a feed can end it. */
 export const createFeed = (options: FeedOptions): Feed => {
-  let open = 0;
   const { feedConnected } = options.telemetry.metrics;
   // The gauge is incremented and decremented: after a reload, the old and the new client of a chain exist for a while.
   feedConnected.inc({ chain: options.chain }, 0);
-  const count = (by: 1 | -1): void => {
-    open += by;
-    feedConnected.inc({ chain: options.chain }, by);
-  };
+  const count = (by: 1 | -1): void => feedConnected.inc({ chain: options.chain }, by);
   const feeds = options.urls.map((url, position) => new ReconnectingFeed(options, url, position, count));
   return {
-    connected: () => open,
     close: () => {
       for (const feed of feeds) {
         feed.close();

@@ -1,7 +1,7 @@
 import type { BlockId, HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
 import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { createFeed, type Feed } from "../../src/feed/feedClient.ts";
+import { createFeed } from "../../src/feed/feedClient.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
 import { Pending } from "../../src/pending/pending.ts";
 import type { PendingOptions } from "../../src/pending/pendingParts.ts";
@@ -105,7 +105,6 @@ export const createDevnetPending = async (
   const telemetry = createTelemetry({ level: "silent" });
   const failures: Error[] = [];
   let reads = 0;
-  let feed: Feed | undefined;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = new ExecutorClient({
     workers: createWorkers({ onFailure: (error) => failures.push(error) }),
@@ -131,16 +130,15 @@ export const createDevnetPending = async (
     ...(urls.length === 0
       ? {}
       : {
-          openFeed: (onMessage, blockTimeMs) => {
-            feed = createFeed({ chain: "devnet", urls, maxMessageBytes: 1_000_000, blockTimeMs, onMessage, telemetry });
-            return feed;
-          },
+          openFeed: (onMessage, blockTimeMs) =>
+            createFeed({ chain: "devnet", urls, maxMessageBytes: 1_000_000, blockTimeMs, onMessage, telemetry }),
         }),
     read: ask,
     telemetry,
     ...options,
     forks: () => options.forks,
   });
-  await until(() => feed === undefined || feed.connected() === urls.length, "feeds connected");
+  const connections = async () => (await telemetry.metrics.feedConnected.get()).values[0]?.value ?? 0;
+  await until(async () => (await connections()) === urls.length, "feeds connected");
   return { pending, heads, telemetry, failures, reads: () => reads };
 };

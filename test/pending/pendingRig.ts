@@ -49,7 +49,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       : {
           openFeed: (onMessage) => {
             deliver = onMessage;
-            return { connected: () => 1, close: () => {} };
+            return { close: () => {} };
           },
         }),
     read: async (method, params) => {

@@ -72,7 +72,7 @@ const start = (t: TestContext) => {
     forks: () => forks,
     openFeed: (onMessage) => {
       deliver = onMessage;
-      return { connected: () => 1, close: () => {} };
+      return { close: () => {} };
     },
     read: async () => null,
   });

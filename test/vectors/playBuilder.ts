@@ -121,7 +121,7 @@ export const play = async (
     forks: () => recording.forks,
     openFeed: (onMessage) => {
       deliver = onMessage;
-      return { connected: () => 1, close: () => {} };
+      return { close: () => {} };
     },
     read: node.ask,
     telemetry,
