@@ -1,5 +1,6 @@
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
+import type { LogEntry } from "../ethereum/receipt.ts";
 
 /** An account that a message's transactions use, with the slots that they read or write. */
 export interface ListedAccount {
@@ -18,17 +19,11 @@ export interface Commitments {
   readonly blobGasUsed: bigint | undefined;
 }
 
-export interface FeedLog {
-  readonly address: Address;
-  readonly topics: readonly Hash[];
-  readonly data: Data;
-}
-
 /** A receipt that the feed brings. Execution computes the other fields. */
 export interface FeedReceipt {
   readonly status: boolean;
   readonly cumulativeGasUsed: bigint;
-  readonly logs: readonly FeedLog[];
+  readonly logs: readonly LogEntry[];
   readonly depositNonce: bigint | undefined;
 }
 

@@ -10,10 +10,10 @@ import {
   isQuantity,
   ZERO_HASH,
 } from "../ethereum/hex.ts";
+import type { LogEntry } from "../ethereum/receipt.ts";
 import { type Fields, isFields } from "../json/jsonBytes.ts";
 import type {
   Commitments,
-  FeedLog,
   FeedMessage,
   FeedReceipt,
   ListedAccount,
@@ -77,7 +77,7 @@ const parseStatus = (value: unknown): boolean => {
   return value.length === 66 || BigInt(value) === 1n;
 };
 
-const parseLog = (value: unknown): FeedLog => {
+const parseLog = (value: unknown): LogEntry => {
   const log = read.fields(value);
   const topics = read.list(log.topics).map(read.hash);
   if (topics.length > 4) {
