@@ -66,16 +66,8 @@ const parseDiff = (value: unknown): Pick<FeedMessage, "transactions" | "closingT
   };
 };
 
-/** Parses `0x1`, `true`, or a state root. Receipts before Byzantium have a state root, which counts as success. */
-const parseStatus = (value: unknown): boolean => {
-  if (typeof value === "boolean") {
-    return value;
-  }
-  if (!isQuantity(value)) {
-    throw new Malformed();
-  }
-  return value.length === 66 || BigInt(value) === 1n;
-};
+/** Parses `0x1` or `true`. */
+const parseStatus = (value: unknown): boolean => (typeof value === "boolean" ? value : read.quantity(value) === 1n);
 
 const parseLog = (value: unknown): LogEntry => {
   const log = read.fields(value);
