@@ -2,9 +2,8 @@ import { bloomOfLogs } from "../ethereum/bloom.ts";
 import { effectiveGasPrice } from "../ethereum/formatTransaction.ts";
 import type { Address } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
-import { isOpForkActive } from "../ethereum/rules.ts";
 import type { DepositTransaction, SignedTransaction, Transaction } from "../ethereum/transaction.ts";
-import type { Engine, EngineLog, ExecutionContext, TransactionChecks } from "../evm/engine.ts";
+import type { EngineLog, ExecutionContext, TransactionChecks } from "../evm/engine.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
 import type { Executed } from "./executableMessage.ts";
 import { InvalidRefund, readBeforeRefund, settleRefund } from "./refunds.ts";
@@ -14,7 +13,7 @@ export type Prepared =
   | { readonly transaction: DepositTransaction }
   | { readonly transaction: SignedTransaction; readonly sender: Address };
 
-/** The version in receipts of deposits since Canyon (https://specs.optimism.io/protocol/deposits.html). */
+/** The version in receipts of deposits since Canyon (https://specs.optimism.io/protocol/deposits.html). Feeds are younger. */
 const DEPOSIT_RECEIPT_VERSION = 1n;
 
 const receiptOf = (
@@ -31,11 +30,6 @@ const receiptOf = (
     logsBloom: bloomOfLogs(logs),
   };
 };
-
-const depositPart = (engine: Engine, nonce: bigint) => ({
-  ...(isOpForkActive(engine.rules, "regolith") ? { depositNonce: nonce } : {}),
-  ...(isOpForkActive(engine.rules, "canyon") ? { depositReceiptVersion: DEPOSIT_RECEIPT_VERSION } : {}),
-});
 
 /** What is not the same for every transaction. */
 interface ExecuteOptions {
@@ -63,7 +57,7 @@ export const executeTransaction = async (
     }
     const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed);
     return {
-      receipt: { ...receipt, ...depositPart(engine, result.nonce) },
+      receipt: { ...receipt, depositNonce: result.nonce, depositReceiptVersion: DEPOSIT_RECEIPT_VERSION },
       gasUsed: result.gasUsed,
       refund,
       payer: undefined,
