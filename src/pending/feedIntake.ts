@@ -14,10 +14,10 @@ export interface FeedIntakeOptions {
   /** Limit of pending blocks above the head. */
   readonly maxDepth: number;
   readonly blockTimeMs: () => number;
-  /** As SequenceLimits has it. Default: no rule is known. */
-  readonly baseFeeAfter?: SequenceLimits["baseFeeAfter"];
-  /** Returns the result of a message's execution. Default: none ends. */
-  readonly verdictOf?: (message: FeedMessage) => Verdict;
+  /** Returns the base fee of the block after this one. `undefined`: the chain's rule is not known. */
+  readonly baseFeeAfter: (block: BlockMessages) => bigint | undefined;
+  /** Returns the result of a message's execution. */
+  readonly verdictOf: (message: FeedMessage) => Verdict;
   readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps">;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
