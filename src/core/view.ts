@@ -96,22 +96,14 @@ export interface PendingView {
    * An unwritten slot of a cleared account is empty.
    */
   storage(address: Address, slot: Hash): Uint8Array | undefined;
-  /**
-   * Returns the nonce for the next transaction: the view's nonce, or `stateNonce` if the view did not write it. While another source
-   * answers state reads, the nonce is not below that of the verified messages.
-   * Consecutive transactions of that sender that a node accepted through forebay advance it.
-   * `stateNonce` is the nonce at `base`, or that of the source in `stateFrom`.
-   */
+  /** Returns `stateNonce`, that of the source in `stateFrom`, or the nonce of the verified messages if it is higher. */
   nonce(address: Address, stateNonce: bigint): bigint;
 
   /** Returns the block and index of a pre-confirmed transaction. */
   find(transactionHash: Hash): { readonly block: PendingBlock; readonly index: number } | undefined;
   /** Returns the pending block of a hash that forebay published in the last 10 s. Each hash identifies its own prefix of the block. */
   byHash(hash: Hash): PendingBlock | undefined;
-  /**
-   * Returns the view that ended with that block, for state reads by its hash. Its nonces are those of the state.
-   * Returns `undefined` if the block's state is not verified.
-   */
+  /** Returns the view that ended with that block, for state reads by its hash, or `undefined` if its state is not verified. */
   atHash(hash: Hash): PendingView | undefined;
 }
 

@@ -1,12 +1,11 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { larger } from "../ethereum/bigintOrder.ts";
 import { type Address, formatQuantity } from "../ethereum/hex.ts";
 import { stateBlock } from "./blockParams.ts";
 import { blockRead } from "./blockRead.ts";
 import { stateRead } from "./blockReadSpec.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { readAddress, required } from "./paramSpec.ts";
-import { nonceIn, readPendingNonce, viewResponse } from "./pendingReads.ts";
+import { nonceIn, orFailedPending, readPendingNonce, viewResponse } from "./pendingReads.ts";
 
 const name = "eth_getTransactionCount";
 
@@ -21,7 +20,7 @@ const read = blockRead({
 
 /** Raises a nonce at `pending` above the transactions that nodes accepted through forebay. */
 const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<RpcResponse> => {
-  const { chain } = input;
+  const { chain, context } = input;
   const { pending } = response;
   // By the hash of a pending block, it is the nonce of that block's state.
   if (pending === undefined || input.call.params[1] !== "pending") {
@@ -30,8 +29,8 @@ const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<Rp
   const address = readAddress(input.call.params[0], "address");
   const found = nonceIn(response);
   const sender: Address = `0x${address.slice(2)}`;
-  const nonce = larger(found, input.context.view.pending?.nonce(sender, found) ?? found);
-  const raised = await chain.advanceNonce(sender, nonce);
+  const nonce = context.view.pending?.nonce(sender, found) ?? found;
+  const raised = await orFailedPending(pending, chain.advanceNonce(sender, nonce), context);
   return { ...(raised === found ? response : viewResponse(formatQuantity(raised))), pending };
 };
 

@@ -85,12 +85,10 @@ export const readPendingStorage = async ({ values, pending, atBase }: PendingRea
   return value === undefined ? atBase() : viewResponse(formatSlot(value));
 };
 
-/** Returns the nonce after all pre-confirmed transactions. The method adds accepted transactions itself. */
+/** Returns the nonce after all pre-confirmed transactions. The method adds accepted transactions. */
 export const readPendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hexOf(values[0]));
-  return written
-    ? viewResponse(formatQuantity(pending.nonce(hexOf(values[0]), written.account?.nonce ?? 0n)))
-    : atBase();
+  return written ? viewResponse(formatQuantity(written.account?.nonce ?? 0n)) : atBase();
 };
 
 /** Returns the nonce of a response, or zero if it has none. */
@@ -140,14 +138,14 @@ const readBelow =
     return { ...response, grade: isVerified ? "checked" : undefined };
   };
 
-/** Adds the pending mode to a response. If there is an error instead, records the mode in the client's request. */
-export const withPendingMode = async (
+/** If there is an error instead of a result at `pending`, records the mode in the client's request. */
+export const orFailedPending = async <T>(
   mode: PendingMode,
-  response: Promise<RpcResponse>,
+  result: Promise<T>,
   { progress }: Pick<Context, "progress">,
-): Promise<RpcResponse> => {
+): Promise<T> => {
   try {
-    return ofMode(mode, await response);
+    return await result;
   } catch (error) {
     if (progress !== undefined) {
       progress.failedPending ??= mode;
@@ -155,6 +153,13 @@ export const withPendingMode = async (
     throw error;
   }
 };
+
+/** Adds the pending mode to a response. If there is an error instead, records the mode in the client's request. */
+export const withPendingMode = async (
+  mode: PendingMode,
+  response: Promise<RpcResponse>,
+  context: Pick<Context, "progress">,
+): Promise<RpcResponse> => ofMode(mode, await orFailedPending(mode, response, context));
 
 /** How a read at `pending` reads what the view does not have. */
 export interface ReadsBelowPending {

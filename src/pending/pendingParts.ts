@@ -115,7 +115,6 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const transactionFields = new TransactionFields(read, nowMs);
   const reconciliation = new HeadReconciliation({ ...options, feed: intake, pipeline, transactionFields, dropped });
   const publication = new ViewPublication({
-    advanceNonce: (address, nonce) => nonces.local.advance(address, nonce),
     formatted,
     nowMs,
   });

@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import { type BlockPart, isExecuted, type PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
 import { findAccount, findSlot } from "./stateLayers.ts";
@@ -15,8 +15,6 @@ export interface ViewParts {
   readonly formatted: BlockFormatter;
   /** Returns a chain by the hash of its newest block that a client received. */
   readonly chainAt: (hash: Hash) => PendingChain | undefined;
-  /** Advances a nonce past the transactions that were sent through forebay (submittedNonces). */
-  readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
 }
 
 const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
@@ -65,12 +63,7 @@ export const createView = (parts: ViewParts): PendingView => {
     account: (address) => findAccount(layers, address),
     storage: (address, slot) => findSlot(layers, address, slot),
     nonce: (address, stateNonce) =>
-      parts.advanceNonce(
-        address,
-        stateFrom === "view"
-          ? (findAccount(layers, address)?.account?.nonce ?? stateNonce)
-          : larger(stateNonce, findAccount(layersOf(verifiedParts(allParts)), address)?.account?.nonce ?? 0n),
-      ),
+      larger(stateNonce, findAccount(layersOf(verifiedParts(allParts)), address)?.account?.nonce ?? 0n),
     find,
     byHash: (hash) => {
       const block = parts.chainAt(hash)?.blocks.at(-1);
@@ -79,13 +72,7 @@ export const createView = (parts: ViewParts): PendingView => {
     atHash: (hash) => {
       const found = parts.chainAt(hash);
       return found && isExecuted(found.blocks)
-        ? createView({
-            ...parts,
-            blocksFrom: "view",
-            stateFrom: "view",
-            chain: found,
-            advanceNonce: (_, nonce) => nonce,
-          })
+        ? createView({ ...parts, blocksFrom: "view", stateFrom: "view", chain: found })
         : undefined;
     },
   };

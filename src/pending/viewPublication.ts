@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { type Heads, isCanonicalIn } from "../core/heads.ts";
 import type { PendingChange, PendingView, View } from "../core/view.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { PendingBlockState, PendingChain } from "./applyMessage.ts";
 import type { BlockFormatter } from "./blockFormatter.ts";
 import { isMismatch } from "./executableMessage.ts";
@@ -10,8 +10,6 @@ import { PublishedPreconfirmations } from "./publishedPreconfirmations.ts";
 import type { Serving } from "./servingDecision.ts";
 
 export interface ViewPublicationOptions {
-  /** Advances a nonce past the transactions that were sent through forebay. */
-  readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
   readonly formatted: BlockFormatter;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
@@ -101,7 +99,6 @@ export class ViewPublication {
         const number = chain?.blocks.at(-1)?.environment.number;
         return number !== undefined && isCanonicalIn(head, { number, hash }) ? undefined : chain;
       },
-      advanceNonce: this.#options.advanceNonce,
     });
     return { heads: head, pending };
   }
