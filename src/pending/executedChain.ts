@@ -1,6 +1,5 @@
 import { LRUCache } from "lru-cache";
 import {
-  type AccountChange,
   NO_KEYS,
   NO_VALUES,
   type PlainCall,
@@ -14,7 +13,7 @@ import type { Address } from "../ethereum/hex.ts";
 import type { CachedState } from "../evm/reads/cachedState.ts";
 import type { FetchingContext } from "../evm/reads/complete.ts";
 import type { GuessedValues } from "../evm/reads/guesses.ts";
-import { MissingState } from "../evm/reads/missingState.ts";
+import type { MissingState } from "../evm/reads/missingState.ts";
 import { mergeChanges } from "../evm/reads/writtenState.ts";
 import type { Executed, MessageBase } from "./executableMessage.ts";
 import { type Implementations, predictKeys } from "./expectedKeys.ts";
@@ -122,12 +121,13 @@ export class ExecutedChain {
 
   /**
    * The state after the version `through` is that of the next base. Versions above it stay, and so do the known values, together with
-   * what was written up to it. They are discarded if its state is not known.
+   * what was written up to it. They are discarded if its state is not known. No known slot is cleared: a feed's blocks are of Cancun
+   * or later (EIP-6780).
    */
   #seal(through: number, empty: CachedState): void {
     const layers = this.#versions.has(through) ? layersOf(this.ancestors(through)) : undefined;
     const written = [...mergeChanges(layers?.toReversed() ?? [])];
-    if (!layers || this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRecreated(entry))) {
+    if (!layers || this.#known.size > MAX_KNOWN_VALUES) {
       this.#known = empty;
     }
     this.enter({
@@ -143,15 +143,6 @@ export class ExecutedChain {
         this.#versions.delete(id);
       }
     }
-  }
-
-  /** Whether an account that existed was created again: known slots of it may be wrong now. */
-  #isRecreated([address, { isCleared }]: readonly [Address, AccountChange]): boolean {
-    if (!isCleared) {
-      return false;
-    }
-    const missing = new MissingState();
-    return this.#known.reader(missing).account(address) !== undefined && missing.count === 0;
   }
 }
 

@@ -16,10 +16,10 @@ const SLOT: Hash = `0x${"0".repeat(63)}1`;
 const block = (number: bigint): BlockId => ({ number, hash: `0x${number.toString(16).padStart(64, "0")}` });
 const account = (balance: bigint): AccountState => ({ nonce: 1n, balance, codeHash: EMPTY_CODE_HASH });
 const keysOf = (...accounts: Address[]): StateKeys => ({ accounts, slots: [], blockHashes: [] });
-const valuesAt = (balance: bigint, { accounts, slots }: StateKeys): StateValues => ({
+const valuesAt = (balance: bigint, { accounts }: StateKeys): StateValues => ({
   accounts: accounts.map((address) => [address, account(balance)]),
   codes: [],
-  slots: slots.map(([address, slot]) => [address, slot, Uint8Array.of(1)]),
+  slots: [],
   blockHashes: [],
 });
 const balanceOf = (chain: ExecutedChain, address: Address) =>
@@ -34,8 +34,8 @@ const missingOf = (chain: ExecutedChain, ...addresses: Address[]): StateKeys => 
 };
 const { environment } = flashblock(0);
 assert.ok(environment);
-const wrote = (address: Address, balance: bigint, isCleared = false): StateChanges =>
-  new Map([[address, { account: account(balance), isCleared, slots: new Map() }]]);
+const wrote = (address: Address, balance: bigint): StateChanges =>
+  new Map([[address, { account: account(balance), isCleared: false, slots: new Map() }]]);
 /** A version without transactions. */
 const version = (id: number, layer: StateChanges | undefined, before = id === 1 ? undefined : id - 1) => ({
   ...{ id, before, layer, raws: [], encodedReceipts: [], transactions: [], bloom: new Uint8Array(0), gasUsed: 0n },
@@ -81,15 +81,6 @@ test("a sealed block whose state is not known evicts all known values, and later
   moveTo(block(2n), 1);
   assert.deepEqual(missingOf(chain, ALICE), keysOf(ALICE));
   assert.equal(layersOf(chain.ancestors(2)), undefined);
-});
-
-test("a block that creates an existing account again evicts all known values: its slots are others", async () => {
-  const { chain, moveTo, fetch } = create(async (_, keys) => valuesAt(5n, keys));
-  await fetch({ ...keysOf(ALICE, BOB), slots: [[ALICE, SLOT]] });
-  chain.add(version(1, wrote(ALICE, 6n, true)));
-  moveTo(block(2n), 1);
-  assert.equal(balanceOf(chain, ALICE), 6n);
-  assert.equal((await fetch({ ...keysOf(ALICE, BOB), slots: [[ALICE, SLOT]] })).requested, 2);
 });
 
 test("the chain above another block has no value and no version of the one before", async () => {
