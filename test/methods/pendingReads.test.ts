@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parsedResult } from "../../src/core/rpcSource.ts";
 import type { PendingMode, PendingView } from "../../src/core/view.ts";
+import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import type { MethodChain } from "../../src/methods/method.ts";
 import { createResponse } from "../support/builders/request.ts";
 import { a, callMethod, createMethodChain, heads } from "./requestOf.ts";
@@ -54,6 +55,22 @@ for (const [mode, label] of LABELS) {
       const { grade } = await callMethod(chain, method, [...params, "latest"], { heads, pending: pendingOf(mode) });
       assert.equal(grade, "proven", `${method} at latest`);
     }
+  });
+}
+
+for (const [submitted, expected] of [
+  [0n, ["0x7", "checked"]],
+  [2n, ["0x9", undefined]],
+] as const) {
+  test(`a nonce that ${submitted} submitted transactions raise is ${expected[1] ?? "stated"}`, async () => {
+    const sender = { nonce: 7n, balance: 0n, codeHash: EMPTY_CODE_HASH };
+    const pending: PendingView = {
+      ...pendingOf("live"),
+      account: () => ({ account: sender, isCleared: false }),
+    };
+    const sent = { ...chain, advanceNonce: async (_: string, nonce: bigint) => nonce + submitted };
+    const response = await callMethod(sent, "eth_getTransactionCount", [a, "pending"], { heads, pending });
+    assert.deepEqual([parsedResult(response), response.grade], expected);
   });
 }
 
