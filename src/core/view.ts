@@ -120,6 +120,6 @@ export interface PendingExtension {
 /** The difference between a new view and the one before. Subscription notifications are created from it. */
 export interface PendingChange {
   readonly view: View;
-  /** Ascending. Empty if only the head or the mode changed. */
+  /** Ascending. Empty if there is neither a new message nor a new receipt. */
   readonly extended: readonly PendingExtension[];
 }

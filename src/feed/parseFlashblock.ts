@@ -67,7 +67,16 @@ const parseDiff = (value: unknown): Pick<FeedMessage, "transactions" | "closingT
 };
 
 /** Parses `0x1` or `true`. */
-const parseStatus = (value: unknown): boolean => (typeof value === "boolean" ? value : read.quantity(value) === 1n);
+const parseStatus = (value: unknown): boolean => {
+  if (typeof value === "boolean") {
+    return value;
+  }
+  const status = read.quantity(value);
+  if (status > 1n) {
+    throw new Malformed();
+  }
+  return status === 1n;
+};
 
 const parseLog = (value: unknown): LogEntry => {
   const log = read.fields(value);

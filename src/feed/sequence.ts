@@ -54,10 +54,7 @@ export const addHead = (state: SequenceState, head: BlockId, limits: SequenceLim
   const [first] = above;
   const fits = first === undefined || (first.number === head.number + 1n && first.parentHash === head.hash);
   const orphans = fits ? [] : above.flatMap(({ messages }) => messages);
-  const buffered = [
-    ...state.buffered,
-    ...orphans.map((message): BufferedMessage => ({ message, decision: "wrongParent" })),
-  ];
+  const buffered = [...state.buffered, ...orphans.map((message) => withdrawn(message, "wrongParent"))];
   const below = state.blocks.filter((block) => block.number <= head.number).map(({ blockKey }) => blockKey);
   const passed = [...state.passed, ...below].slice(-MAX_PASSED);
   const discarded = state.discarded.filter(({ number }) => number > head.number);
@@ -211,9 +208,15 @@ const replace = (state: SequenceState, message: FeedMessage, { verdictOf }: Sequ
 const switchBlock = (state: SequenceState, first: FeedMessage, shown: BlockMessages): SequenceState => {
   const below = state.blocks.filter((block) => block.number < shown.number);
   const others = state.blocks.filter((block) => block.number >= shown.number).flatMap(({ messages }) => messages);
-  const rivals = others.map((message): BufferedMessage => ({ message, decision: "undecided" }));
+  const rivals = others.map((message) => withdrawn(message, "undecided"));
   return begin({ ...state, blocks: below, buffered: limitBuffered([...state.buffered, ...rivals]) }, first);
 };
+
+/** Buffers a message that was shown. It is another object: if it is shown again, it is new to subscribers. */
+const withdrawn = (message: FeedMessage, decision: Decision): BufferedMessage => ({
+  message: { ...message },
+  decision,
+});
 
 /**
  * Buffers a message. A message without a number counts as one of the block after the newest known block.

@@ -27,7 +27,7 @@ export interface BlockPart {
   readonly message: FeedMessage;
   readonly firstTransaction: number;
   readonly transactions: readonly AppliedTransaction[];
-  /** The writes of the transactions. `undefined` if they are not executed. */
+  /** The writes of the transactions. `undefined` if they are not verified. */
   readonly changes: StateChanges | undefined;
   /** Why the state is not verified. */
   readonly unverified: UnverifiedReason | undefined;

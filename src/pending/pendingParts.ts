@@ -33,7 +33,7 @@ export interface PendingOptions {
   readonly openFeed?: (onMessage: (message: FeedMessage) => void, blockTimeMs: () => number) => Feed;
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
-  /** Called with transactions that were shown as pending, and that the sealed block does not have. */
+  /** Called with transactions of the pending block that was shown last, if the sealed block does not have them. */
   readonly onDropped?: (hashes: readonly Hash[]) => void;
   /** Values that replicas share, so that transactions sent through other replicas count too. */
   readonly sharedValues?: SharedValues | undefined;

@@ -132,7 +132,7 @@ export interface ServingFacts {
   readonly isFeedStale: boolean;
   /** Pending blocks are known above the head. */
   readonly hasBlocks: boolean;
-  /** All of these blocks are executed. */
+  /** All of these blocks are verified. */
   readonly isExecuted: boolean;
   /** Messages after the known blocks are missing. */
   readonly isDegraded: boolean;

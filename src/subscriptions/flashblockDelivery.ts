@@ -66,7 +66,7 @@ export class FlashblockDelivery {
   }
 
   onPending({ extended }: PendingChange): void {
-    // A block has no receipts: with new logs alone, it is the one that was sent.
+    // With new logs alone, the block is the one that was sent: of its receipts it has only the nonces of deposits.
     const longer = extended.filter(({ kind }) => kind === "transactions");
     const begun = new Set(longer.filter(({ fromTransaction }) => fromTransaction === 0).map(({ block }) => block));
     for (const block of new Set(longer.map((extension) => extension.block))) {

@@ -166,7 +166,10 @@ export class PendingLogs {
     const { event = 0, log = sealed } = this.#sent.get(number)?.get(key) ?? {};
     this.#sent.get(number)?.delete(key);
     if (log) {
-      this.#preconfirmed.delete(log.transactionHash);
+      // The transaction may be pre-confirmed in another block by now.
+      if (this.#preconfirmed.get(log.transactionHash)?.[0]?.number === number) {
+        this.#preconfirmed.delete(log.transactionHash);
+      }
       this.#send(log, true, (since) => since < event);
     }
   }

@@ -68,6 +68,7 @@ test("metadata without receipts, without a number, or not there at all", () => {
 
 test("receipts of an unknown format are ignored", () => {
   assert.equal(withReceipt({ status: "yes" }).receipts, undefined);
+  assert.equal(withReceipt({ ...receipt, status: hashOf(5) }).receipts, undefined, "a state root");
   assert.equal(parse(wireMessage(1, { metadata: { receipts: [] } })).receipts, undefined);
 });
 

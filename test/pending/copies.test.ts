@@ -5,7 +5,7 @@ import { hashHeader } from "../../src/ethereum/blockHeader.ts";
 import type { Data } from "../../src/ethereum/hex.ts";
 import type { Commitments, FeedMessage } from "../../src/feed/feedMessage.ts";
 import { pendingHeader } from "../../src/feed/flashblockHash.ts";
-import { flashblock, hashOf, raw, txHash } from "../support/builders/flashblocks.ts";
+import { flashblock, hashOf, payloadOf, raw, txHash } from "../support/builders/flashblocks.ts";
 import { rootOf } from "./fakeExecutor.ts";
 import { createRig } from "./pendingRig.ts";
 import { type Rig, sealed } from "./sealBlock.ts";
@@ -161,7 +161,7 @@ for (const isFirstRight of [true, false]) {
   });
 }
 
-test("without hashes, a wrong first message that was shown stays until its right copy is executed, and removes no log of it", async (t) => {
+test("without hashes, a wrong first message that was shown stays until its right copy is executed", async (t) => {
   const rig = createRig(t);
   const metadata = {
     block_number: 101,
@@ -183,4 +183,21 @@ test("without hashes, a wrong first message that was shown stays until its right
   release();
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-0", "live"]);
+});
+
+test("the transactions of an attempt that is shown again after another one are published again", async (t) => {
+  const rig = createRig(t);
+  const other = (index: number, transactions: readonly Data[]): FeedMessage => ({
+    ...flashblock(index, { payload: payloadOf(9), transactions }),
+    connection: 1,
+  });
+  await rig.send(flashblock(0), flashblock(1, { transactions: [raw(7)] }));
+  await rig.send(other(0, []), other(1, [raw(8)]), other(2, [raw(7)]));
+  assert.deepEqual(rig.view().newest?.transactionHashes, [txHash(8), txHash(7)]);
+  const before = rig.changes.length;
+  await rig.send(flashblock(2), flashblock(3));
+  assert.deepEqual(rig.view().newest?.transactionHashes, [txHash(7)]);
+  const extended = rig.changes.slice(before).flatMap((change) => change.extended);
+  const [first] = extended.filter(({ kind, toTransaction }) => kind === "transactions" && toTransaction === 1);
+  assert.equal(first?.fromTransaction, 0, "its place in this attempt is published");
 });

@@ -128,11 +128,11 @@ for (const [index, opcode] of OPCODES.entries()) {
 test("a call that runs TIMESTAMP is executed here at each block", async () => {
   const call = { to: codeAt(OPCODES.indexOf("TIMESTAMP")), data: "0x01" };
   await rig.learn("eth_call", [call]);
-  const asked = await countAsked(async () => {
-    await rig.mine();
-    assert.equal(await rig.compare("eth_call", [call]), true);
-  });
-  assert.equal(asked, 0);
+  // Calls to the node are not counted: earlier calls may still be learned.
+  const reruns = await rig.events("recomputed");
+  await rig.mine();
+  assert.equal(await rig.compare("eth_call", [call]), true);
+  assert.equal(await rig.events("recomputed"), reruns + 1);
 });
 
 test("a call whose result depends on its gas is always asked, unless it names its gas", async () => {
