@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execPath } from "node:process";
@@ -11,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { freePort } from "../support/servers/ports.ts";
 
 const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 const DROPPED = "forebay_log_lines_dropped_total";
@@ -18,14 +18,6 @@ const DROPPED = "forebay_log_lines_dropped_total";
 const CALLS = 1_000;
 /** A process that hangs at its end is killed by then. */
 const END_MS = 20_000;
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
 
 /** Starts forebay with a log line for each call. `stdout` is a file descriptor, or a pipe. */
 const start = async (t: TestContext, stdout: number | "pipe") => {

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 
@@ -7,10 +8,22 @@ export const listen = async (server: Server): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-/** Returns a port on which nobody listens. */
+/**
+ * Below the ports that the kernel gives to connections and servers of other tests, which could take one before its server listens.
+ * Those of Redis and of its clusters are below these.
+ */
+const PORTS = { first: 31_000, end: 32_700 };
+
+/** Returns a port on which nobody listens, for a server that cannot choose one itself. */
 export const freePort = async (): Promise<number> => {
-  const server = createServer();
-  const port = await listen(server);
+  const port = randomInt(PORTS.first, PORTS.end);
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    // Another server listens on it.
+    return freePort();
+  }
   server.close();
   await once(server, "close");
   return port;

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type RunningProcess, startProcess, untilReady } from "../../support/servers/command.ts";
-import { freePort } from "../../support/servers/ports.ts";
 import type { Lifespan } from "../../support/servers/redis.ts";
 import type { Instance } from "./proxy.ts";
 
@@ -25,11 +24,12 @@ export interface ForebayReplicasOptions {
 
 interface Slot {
   readonly name: string;
-  readonly port: number;
   readonly file: string;
   readonly lines: string[];
   starts: number;
   isUp: boolean;
+  /** Of the newest process. Each chooses its port itself. */
+  url: string;
   replica: RunningProcess | undefined;
   /** Called with the size of the heap that was asked for. */
   onHeap: (bytes: number) => void;
@@ -39,6 +39,7 @@ interface Slot {
 export class ForebayReplicas {
   readonly #options: ForebayReplicasOptions;
   readonly #slots: Slot[];
+  readonly #launches = new Set<Promise<void>>();
   #isEnding = false;
 
   private constructor(options: ForebayReplicasOptions, slots: Slot[]) {
@@ -50,14 +51,13 @@ export class ForebayReplicas {
     const folder = await mkdtemp(join(tmpdir(), "forebay-world-"));
     const slots = await Promise.all(
       Array.from({ length: options.count }, async (_, index): Promise<Slot> => {
-        const port = await freePort();
-        const server = { port, opsPort: 0, drainDelayMs: 0 };
+        const server = { port: 0, opsPort: 0, drainDelayMs: 0 };
         const config = { ...options.configOf(index), server, log: { level: "info" } };
         const file = join(folder, `${index}.yaml`);
         await writeFile(file, JSON.stringify(config));
         const name = String.fromCharCode("a".charCodeAt(0) + index);
         const onHeap = (): void => undefined;
-        return { name, port, file, lines: [], starts: 0, isUp: false, replica: undefined, onHeap };
+        return { name, file, lines: [], starts: 0, isUp: false, url: "", replica: undefined, onHeap };
       }),
     );
     const replicas = new ForebayReplicas(options, slots);
@@ -76,10 +76,7 @@ export class ForebayReplicas {
   /** Returns the processes that run, or all if none does. */
   instances(chain: string): readonly Instance[] {
     const up = this.#slots.filter(({ isUp }) => isUp);
-    return (up.length === 0 ? this.#slots : up).map(({ name, port }) => ({
-      label: name,
-      url: `http://127.0.0.1:${port}/${chain}`,
-    }));
+    return (up.length === 0 ? this.#slots : up).map(({ name, url }) => ({ label: name, url: `${url}/${chain}` }));
   }
 
   /** Kills a process without a warning. */
@@ -113,9 +110,15 @@ export class ForebayReplicas {
 
   async launch(index: number): Promise<void> {
     const slot = this.#slots[index];
-    if (slot === undefined) {
+    if (slot === undefined || this.#isEnding) {
       return;
     }
+    const launch = this.#launch(slot);
+    this.#launches.add(launch);
+    await launch.finally(() => this.#launches.delete(launch));
+  }
+
+  async #launch(slot: Slot): Promise<void> {
     const { planted } = this.#options;
     const replica = await startProcess({
       args: ["--config", slot.file],
@@ -135,6 +138,7 @@ export class ForebayReplicas {
     });
     await untilReady(replica);
     slot.replica = replica;
+    slot.url = replica.url;
     slot.starts++;
     slot.isUp = true;
     void replica.ended.then((code) => {
@@ -147,6 +151,8 @@ export class ForebayReplicas {
 
   async #end(): Promise<void> {
     this.#isEnding = true;
+    // A process that nobody ends would keep this one alive.
+    await Promise.allSettled(this.#launches);
     await Promise.all(
       this.#slots.map(async ({ replica }) => {
         replica?.signal("SIGKILL");
