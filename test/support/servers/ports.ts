@@ -15,14 +15,14 @@ export const listen = async (server: Server): Promise<number> => {
 const PORTS = { first: 31_000, end: 32_700 };
 
 /** Returns a port on which nobody listens, for a server that cannot choose one itself. */
-export const freePort = async (): Promise<number> => {
-  const port = randomInt(PORTS.first, PORTS.end);
+export const freePort = async (ports = PORTS): Promise<number> => {
+  const port = randomInt(ports.first, ports.end);
   const server = createServer().listen(port, "127.0.0.1");
   try {
     await once(server, "listening");
   } catch {
     // Another server listens on it.
-    return freePort();
+    return freePort(ports);
   }
   server.close();
   await once(server, "close");

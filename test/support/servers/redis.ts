@@ -1,8 +1,6 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,6 +8,7 @@ import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { metric } from "../clients/rpc.ts";
 import { until } from "../clients/until.ts";
+import { freePort } from "./ports.ts";
 
 /** Ends resources with a test (its context) or with a bench. */
 export interface Lifespan {
@@ -48,20 +47,6 @@ const SERVER = ["redis-server", "valkey-server"].find((name) => spawnSync(name, 
  * A cluster also uses the port that is 10,000 higher.
  */
 const PORTS = { first: 11_000, end: 20_900 };
-
-const freePort = async (): Promise<number> => {
-  const port = randomInt(PORTS.first, PORTS.end);
-  const server = createServer().listen(port, HOST);
-  try {
-    await once(server, "listening");
-  } catch {
-    // Another server listens on it.
-    return freePort();
-  }
-  server.close();
-  await once(server, "close");
-  return port;
-};
 
 /** Writes the file that a sentinel rewrites while it runs, and returns the arguments for it. */
 const writeSentinelFile = async (directory: string, lines: readonly string[]): Promise<readonly string[]> => {
@@ -113,7 +98,7 @@ export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}):
     await rm(directory, { recursive: true, force: true });
   });
   const ca = options.tls === true ? await createCertificate(directory) : undefined;
-  const port = await freePort();
+  const port = await freePort(PORTS);
   const ports =
     ca === undefined
       ? ["--port", `${port}`]
