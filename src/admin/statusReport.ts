@@ -37,7 +37,7 @@ export interface StatusChain {
       readonly health: { readonly latencyMs: number };
     }[];
   };
-  readonly views: {
+  readonly pending: {
     view(): View;
     readonly flashblocks: { readonly ageMs: number | undefined; list(): readonly FlashblockStatus[] };
   };
@@ -80,17 +80,17 @@ const labelOf = (heads: Heads | undefined): ChainStatus["head"] => {
   return heads.isAgreed ? "agreed" : "linked";
 };
 
-const viewOf = ({ views, upstreams }: StatusChain): View | undefined =>
-  upstreams.heads.current() === undefined ? undefined : views.view();
+const viewOf = ({ pending, upstreams }: StatusChain): View | undefined =>
+  upstreams.heads.current() === undefined ? undefined : pending.view();
 
-const pendingStatus = ({ views }: StatusChain, view: View | undefined): PendingStatus => {
+const pendingStatus = ({ pending: { flashblocks } }: StatusChain, view: View | undefined): PendingStatus => {
   const pending = view?.pending;
   const isSealed = pending?.mode === "native";
   const number = pending?.newest?.number ?? (isSealed ? view?.heads.latest.number : undefined);
   return {
     mode: pending?.mode ?? "none",
     number: number === undefined ? null : Number(number),
-    feedAgeMs: views.flashblocks.ageMs ?? null,
+    feedAgeMs: flashblocks.ageMs ?? null,
   };
 };
 
@@ -220,7 +220,7 @@ export class StatusReport {
   }
 
   #chainStatus(chain: StatusChain, counts: StatusValues): ChainStatus {
-    const { name, upstreams, views } = chain;
+    const { name, upstreams, pending } = chain;
     const { chainId } = upstreams.genesis;
     const view = viewOf(chain);
     const heads = view?.heads;
@@ -242,7 +242,7 @@ export class StatusReport {
       heads: headShares(counts.of("headResponses", name)),
       nodes: nodeStatus(chain, heads, counts),
       forwarded: chain.forwarded.list,
-      flashblocks: views.flashblocks.list(),
+      flashblocks: pending.flashblocks.list(),
     };
   }
 }

@@ -7,7 +7,7 @@ import type { Address } from "../ethereum/hex.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { HeadsBehind } from "../heads/headsBehind.ts";
-import { RequestViews } from "../heads/requestViews.ts";
+import { RequestViews, sealedView } from "../heads/requestViews.ts";
 import { Upstreams, type UpstreamsOptions } from "../heads/upstreams.ts";
 import type { Endpoint } from "../http/endpoint.ts";
 import { PassThroughHandler } from "../http/passThroughHandler.ts";
@@ -15,7 +15,6 @@ import { trackInFlight } from "../http/trackInFlight.ts";
 import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { directNodeCall } from "../nodes/directNodeCall.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import { ChainViews } from "../pending/chainViews.ts";
 import { noExecutor } from "../pending/executableMessage.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
@@ -29,7 +28,7 @@ import type { ChainBase } from "./chainBase.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
 import { ChainExecution } from "./chainExecution.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
-import { type ChainParts, createReadPipeline, expectSealed, type ReadPipeline } from "./createReadPipeline.ts";
+import { type ChainParts, createReadPipeline, expectSealed } from "./createReadPipeline.ts";
 import { createMethodChain } from "./methodChain.ts";
 import { maxResponseBytesOf, type Shared } from "./shared.ts";
 
@@ -60,6 +59,8 @@ const createUpstreams = (
   );
 };
 
+type CallNode = ReturnType<typeof directNodeCall>;
+
 /** One chain: it constructs its parts, starts and ends them. */
 export class Chain {
   readonly name: string;
@@ -67,7 +68,7 @@ export class Chain {
   /** Its gauges are shown while the chain is served. */
   readonly measured: ChainTelemetry;
   readonly upstreams: Upstreams;
-  readonly views: ChainViews;
+  readonly pending: Pending;
   /** Why nodes answer calls that forebay could answer. */
   readonly forwarded: ForwardedReasons;
   readonly state: ChainState;
@@ -107,21 +108,22 @@ export class Chain {
     const base: ChainBase = { config, shared, upstreams, unitsOf, ownHashes: new OwnHashes(), signal };
     const parts: ChainParts = { ...base, pipeline: createReadPipeline(base) };
     this.forwarded = new ForwardedReasons(name, telemetry);
-    this.views = new ChainViews(name, upstreams.heads);
-    expectSealed(parts.pipeline, this.views);
-    this.ready = this.#begin(parts);
+    const callNode = directNodeCall(upstreams.background, () => sealedView(name, upstreams.heads));
+    this.pending = this.#createPending(parts, callNode);
+    expectSealed(parts.pipeline, this.pending);
+    this.ready = this.#begin(parts, callNode);
     this.state = new ChainState(parts, this, before?.state);
     const behind = new HeadsBehind();
     const handlers = createHandlers(createMethodChain(parts, this, behind), config.allowNamespaces, (reason) =>
       telemetry.metrics.notProven.inc({ chain: name, reason }),
     );
-    this.subscriptions = createChainSubscriptions(parts, this.views, handlers);
+    this.subscriptions = createChainSubscriptions(parts, this.pending, handlers);
     this.#passthrough =
       passthrough === undefined
         ? undefined
         : new PassThroughHandler({ chain: name, target: passthrough, timeoutMs: upstream.timeoutMs, telemetry });
     const requestViews = new RequestViews({
-      ...{ chain: name, heads: upstreams.heads, views: this.views, behind, timeoutMs: upstream.timeoutMs },
+      ...{ chain: name, heads: upstreams.heads, views: this.pending, behind, timeoutMs: upstream.timeoutMs },
       ...{ bypassHeader: shared.bypassHeader, minViewWaitMs: shared.server.minViewWaitMs, metrics: telemetry.metrics },
     });
     const { endpoint, idle } = trackInFlight(createChainEndpoint(parts, requestViews, handlers, this.#passthrough));
@@ -141,15 +143,6 @@ export class Chain {
   /** The system contracts that a node reported. */
   get systemContracts(): readonly Address[] {
     return this.#rules?.systemContracts ?? [];
-  }
-
-  get findExecuted(): ChainViews["findExecuted"] {
-    return this.views.findExecuted;
-  }
-
-  /** Executes the feed's messages again, on no value that is known now. */
-  forgetExecuted(): void {
-    this.views.forget();
   }
 
   /** The chain has its genesis and a first head, and its rules were read. */
@@ -201,17 +194,16 @@ export class Chain {
     this.#passthrough?.close();
     this.state.close();
     this.#rules?.close();
-    await this.views.close();
+    await this.pending.close();
     await this.#execution?.close();
     await this.upstreams.close();
   }
 
   /** What needs the rules of the chain begins when its nodes have identified it. */
-  async #begin(parts: ChainParts): Promise<void> {
+  async #begin(parts: ChainParts, callNode: CallNode): Promise<void> {
     const { config, shared, upstreams, pipeline, signal } = parts;
-    const { views, forwarded } = this;
+    const { pending, forwarded } = this;
     const { storage, disk, diskMode, telemetry } = shared;
-    const callNode = directNodeCall(upstreams.background, () => views.sealed());
     await upstreams.ready;
     if (storage !== undefined && disk !== undefined) {
       const stored = { chain: config.name, storage, keys: pipeline.keys, telemetry, signal };
@@ -227,34 +219,23 @@ export class Chain {
     }
     this.#rules = rules;
     this.#execution = rules && new ChainExecution(parts, { rules, state: this.state });
-    views.begin(this.#createPending(shared, pipeline, callNode));
+    const hasFeed = config.pending.feeds.length > 0;
+    pending.begin((hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor);
     this.#isKnown = true;
   }
 
-  #createPending(
-    { budget, telemetry }: Shared,
-    { sharedValues, negativeCache }: ReadPipeline,
-    read: PendingOptions["read"],
-  ): Pending {
-    const { config, upstreams, views } = this;
+  #createPending({ config, shared: { budget, telemetry }, upstreams, pipeline }: ChainParts, read: CallNode): Pending {
     const { name: chain, quirks } = config;
     const { feeds: urls, mode, maxDepth, maxMessageBytes } = config.pending;
+    const { sharedValues, negativeCache } = pipeline;
     const openFeed: PendingOptions["openFeed"] = (onMessage, blockTimeMs) =>
-      createFeed({
-        ...{ chain, urls, maxMessageBytes, memory: budget, blockTimeMs, telemetry },
-        onMessage: (message) => {
-          views.flashblocks.note(message);
-          onMessage(message);
-        },
-      });
-    const hasFeed = urls.length > 0;
+      createFeed({ chain, urls, maxMessageBytes, memory: budget, blockTimeMs, telemetry, onMessage });
     return new Pending({
       ...{ chain, mode, maxDepth, heads: upstreams.heads, read, sharedValues, telemetry },
       skipsReceiptsRoot: quirks.anvilDepositNonce,
       forks: () => this.forks,
-      executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
       onDropped: (hashes) => negativeCache.unexpectSealed(hashes),
-      ...(hasFeed && { openFeed }),
+      ...(urls.length > 0 && { openFeed }),
     });
   }
 }

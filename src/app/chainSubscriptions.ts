@@ -1,11 +1,10 @@
-import type { View } from "../core/view.ts";
 import { followAgreed } from "../heads/followHeads.ts";
-import { noHead } from "../heads/requestViews.ts";
+import { sealedView } from "../heads/requestViews.ts";
 import { CommittedBlocks, onlyCommitted } from "../methods/committedBlocks.ts";
 import type { Handlers } from "../methods/handlers.ts";
 import { type InternalCallOptions, internalCall } from "../methods/internalCall.ts";
 import { PendingTransactions } from "../nodes/pendingTransactions.ts";
-import type { ChainViews } from "../pending/chainViews.ts";
+import type { Pending } from "../pending/pending.ts";
 import { Subscriptions, type SubscriptionsOptions } from "../subscriptions/subscriptions.ts";
 import type { ChainParts } from "./createReadPipeline.ts";
 
@@ -17,32 +16,25 @@ const createProvenSource = (
   const committed = new CommittedBlocks(ownHashes);
   return () => {
     const heads = followAgreed(upstreams.heads);
-    const view = (): View => {
-      const current = heads.current();
-      if (current === undefined) {
-        throw noHead(config.name);
-      }
-      return { heads: current };
-    };
     return {
       heads: onlyCommitted(heads, committed),
-      read: internalCall({ ...internal, view, needs: "proven" }),
+      read: internalCall({ ...internal, view: () => sealedView(config.name, heads), needs: "proven" }),
     };
   };
 };
 
 /** Creates the subscriptions of one chain. They read through its methods. */
-export const createChainSubscriptions = (parts: ChainParts, views: ChainViews, handlers: Handlers): Subscriptions => {
+export const createChainSubscriptions = (parts: ChainParts, pending: Pending, handlers: Handlers): Subscriptions => {
   const { config, shared, upstreams, signal } = parts;
   const { heads } = upstreams;
   const { maxBlocks: _, maxFilters: __, maxFilterBytes: maxBytesPerClient, ...limits } = config.logs;
-  const view = () => views.view();
+  const view = () => pending.view();
   const internal = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal };
   return new Subscriptions({
     deliveries: shared.deliveries,
     chain: config.name,
     heads,
-    pending: views,
+    pending,
     pool: new PendingTransactions({
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal,
@@ -52,7 +44,7 @@ export const createChainSubscriptions = (parts: ChainParts, views: ChainViews, h
     nodePending: {
       // It is asked only while there is a subscription to pending blocks or logs.
       isServing: () => {
-        views.markPendingRead();
+        pending.markPendingRead();
         return heads.current() !== undefined && view().pending?.blocksFrom === "node";
       },
       read: internalCall({ ...internal, atPending: true }),

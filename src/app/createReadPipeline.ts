@@ -17,7 +17,7 @@ import { withinBudget } from "../limits/memoryBudget.ts";
 import { fullBlockRequest, prefetchRequests, receiptsOf } from "../methods/ownBlockReads.ts";
 import { coalesced } from "../nodes/coalesced.ts";
 import { createBatchFetch } from "../nodes/fetchStateBatch.ts";
-import type { ChainViews } from "../pending/chainViews.ts";
+import type { Pending } from "../pending/pending.ts";
 import { StateFetcher } from "../state/fetch/stateFetcher.ts";
 import type { ChainBase } from "./chainBase.ts";
 
@@ -87,7 +87,7 @@ const expectHead = (
 };
 
 /** Records the transactions of pending blocks once these are sealed. Clients have seen them, so that they must not become `null`. */
-export const expectSealed = ({ negativeCache }: Pick<ReadPipeline, "negativeCache">, views: ChainViews): void => {
+export const expectSealed = ({ negativeCache }: Pick<ReadPipeline, "negativeCache">, views: Pending): void => {
   let shown: readonly PendingBlock[] = [];
   views.subscribe(({ view: { heads, pending } }) => {
     for (const { number, transactionHashes } of shown) {

@@ -7,7 +7,8 @@ import { CommittedBlocks } from "../methods/committedBlocks.ts";
 import type { MethodChain } from "../methods/method.ts";
 import { blocksByNumber, headerOf, parentHashOf, receiptsOf } from "../methods/ownBlockReads.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
-import type { ChainViews } from "../pending/chainViews.ts";
+import type { Pending } from "../pending/pending.ts";
+import { parseSubmitted } from "../pending/submittedTransaction.ts";
 import type { ChainState } from "../state/chainState.ts";
 import { LocalFilters } from "../subscriptions/localFilters.ts";
 import { PolledFilters } from "../subscriptions/polledFilters.ts";
@@ -18,7 +19,7 @@ import { maxResponseBytesOf } from "./shared.ts";
 
 /** The chain whose methods these are. Some of its parts exist only once it is known. */
 interface ServedChain {
-  readonly views: ChainViews;
+  readonly pending: Pending;
   readonly state: Pick<ChainState, "reads" | "callCache" | "forget">;
   readonly forks: MethodChain["forks"];
   readonly execution: MethodChain["execution"];
@@ -68,11 +69,11 @@ const createChainFilters = (
 /** The heads of a client with confirmations are that many blocks behind. */
 const createHeads = (
   { heads }: Upstreams,
-  views: Pick<ChainViews, "view">,
+  pending: Pick<Pending, "view">,
   older: HeadsBehind,
 ): MethodChain["heads"] => ({
   refresh: async ({ behind }) => older.seenFrom({ heads: await heads.refresh() }, behind).heads,
-  reach: (range, { behind }) => heads.reach(range)?.then(() => older.seenFrom(views.view(), behind)),
+  reach: (range, { behind }) => heads.reach(range)?.then(() => older.seenFrom(pending.view(), behind)),
   get blockTimeMs() {
     return heads.blockTimeMs;
   },
@@ -81,7 +82,7 @@ const createHeads = (
 /** Creates the dependencies of one chain's methods. */
 export const createMethodChain = (parts: ChainParts, chain: ServedChain, behind: HeadsBehind): MethodChain => {
   const { config, shared, upstreams, pipeline, ownHashes } = parts;
-  const { views, state } = chain;
+  const { pending, state } = chain;
   const { maxBlocks, maxFilters: _, maxFilterBytes: __, ...logLimits } = config.logs;
   const logs = createLogs(parts);
   return {
@@ -108,7 +109,7 @@ export const createMethodChain = (parts: ChainParts, chain: ServedChain, behind:
     get callCache() {
       return state.callCache;
     },
-    heads: createHeads(upstreams, views, behind),
+    heads: createHeads(upstreams, pending, behind),
     logs,
     filters: createChainFilters(parts, logs),
     get subscriptions() {
@@ -120,10 +121,13 @@ export const createMethodChain = (parts: ChainParts, chain: ServedChain, behind:
     },
     pendingNumber: config.simulate.pendingNumber,
     sendsToAll: config.writes === "all",
-    advanceNonce: (sender, nonce) => views.advanceNonce(sender, nonce),
-    subscribe: (listener) => views.subscribe(listener),
+    advanceNonce: (sender, nonce) => pending.advanceNonce(sender, nonce),
+    subscribe: (listener) => pending.subscribe(listener),
     recordSubmitted: async (raw) => {
-      const submitted = await views.recordSubmitted(raw);
+      const submitted = parseSubmitted(raw);
+      if (submitted?.sent !== undefined) {
+        await pending.recordSubmitted(submitted.hash, submitted.sent.sender, submitted.sent.nonce);
+      }
       if (submitted) {
         pipeline.negativeCache.expectTransactions([submitted.hash]);
       }

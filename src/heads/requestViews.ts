@@ -1,6 +1,6 @@
 import { Context, type InboundRequest } from "../core/context.ts";
 import { isAtLeast } from "../core/grade.ts";
-import type { FollowedHeads, Heads } from "../core/heads.ts";
+import type { CurrentHeads, FollowedHeads, Heads } from "../core/heads.ts";
 import { timeoutSignal } from "../core/lazySignal.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
@@ -38,6 +38,15 @@ export interface RequestViewsOptions {
 
 export const noHead = (chain: string): RpcError =>
   unavailable(`chain "${chain}": no upstream node has reported a head yet`);
+
+/** Returns the view without pending blocks. Throws RpcError (503) before the first head. */
+export const sealedView = (chain: string, heads: CurrentHeads): View => {
+  const current = heads.current();
+  if (current === undefined) {
+    throw noHead(chain);
+  }
+  return { heads: current };
+};
 
 const PENDING = Buffer.from('"pending"');
 

@@ -3,11 +3,10 @@ import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { ExtraBlockFields, PendingChain } from "./applyMessage.ts";
-import type { Execution, Executor } from "./executableMessage.ts";
+import { type Execution, type Executor, noExecutor } from "./executableMessage.ts";
 import { MessageRecord } from "./messageRecord.ts";
 
 export interface ExecutionPipelineOptions {
-  readonly executor: Executor;
   /** Returns the deadline of a message's execution. After it, this message and all later ones are shown without state. */
   readonly deadlineMsOf: (message: FeedMessage) => number;
   /** Called when the chain changes, because an execution ended or missed its deadline. */
@@ -39,6 +38,7 @@ const NO_BASE: BlockId = { number: 0n, hash: ZERO_HASH };
 /** Executes the feed's messages in order, each on the state after the one before. It owns their records. */
 export class ExecutionPipeline {
   readonly #options: ExecutionPipelineOptions;
+  #executor = noExecutor;
   /** Of all messages above the base, in order. */
   #queue: MessageRecord[] = [];
   /** The chain before the first message. */
@@ -48,6 +48,11 @@ export class ExecutionPipeline {
   /** The first base is set by `rebase`. */
   constructor(options: ExecutionPipelineOptions) {
     this.#options = options;
+  }
+
+  /** Must be called before the first message. */
+  begin(executor: Executor): void {
+    this.#executor = executor;
   }
 
   /** Takes the current blocks above the base. Executes new messages, and discards messages that are not among them. */
@@ -88,7 +93,7 @@ export class ExecutionPipeline {
       }
     }
     this.#queue = this.#queue.filter(({ number }) => number > base.number);
-    this.#options.executor.rebase(base, through);
+    this.#executor.rebase(base, through);
     const failed = this.#queue.findIndex(({ unverified, isLate }) => unverified !== undefined && !isLate);
     const due = through === undefined ? 0 : failed;
     if (due >= 0) {
@@ -98,7 +103,7 @@ export class ExecutionPipeline {
 
   /** Executes all messages again, on no value that the executor knows. */
   restart(): void {
-    this.#options.executor.rebase(this.#empty.base, undefined);
+    this.#executor.rebase(this.#empty.base, undefined);
     this.#repeatFrom(0);
     this.#executeDue();
   }
@@ -152,8 +157,9 @@ export class ExecutionPipeline {
     return this.#queue.find((record) => record.message === message);
   }
 
-  close(): void {
+  close(): Promise<void> {
     this.#cut(0);
+    return this.#executor.close();
   }
 
   /** Messages that arrived after later ones were shown are shown without state at once, so that the later ones stay. */
@@ -178,7 +184,7 @@ export class ExecutionPipeline {
   #execute(record: MessageRecord, before: number | undefined): void {
     const id = this.#nextId++;
     const startedMs = performance.now();
-    const result = this.#options.executor.execute(record.executable(id, before));
+    const result = this.#executor.execute(record.executable(id, before));
     record.run = { id, base: this.#empty.base, result };
     if (!record.execution) {
       record.timer = setTimeout(() => this.#expireFrom(record), this.#deadlineMs(record.message));

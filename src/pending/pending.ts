@@ -2,8 +2,10 @@ import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
-import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { ExecutedBlocks } from "./executedBlocks.ts";
+import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
+import { type CurrentViews, sealedView } from "../heads/requestViews.ts";
+import type { FindExecuted } from "../state/sources/feedSource.ts";
+import type { Executor } from "./executableMessage.ts";
 import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";
 import { needsNode } from "./servingDecision.ts";
 
@@ -12,16 +14,23 @@ const CHECK_MS = 250;
 /** The heads are refreshed after this silence of a live feed: the chain may have ended its feed for sub-second blocks. */
 const QUIET_MS = 500;
 
-/** The pending state of one chain: turns heads and messages of the feed into immutable views. */
-export class Pending {
+/** The pending state of one chain: turns heads and messages of the feed into immutable views. Before it begins, a view has no pending blocks. */
+export class Pending implements CurrentViews {
+  /** The newest messages of the feed, for the status page. */
+  readonly flashblocks = createRecentFlashblocks();
   readonly #options: PendingOptions;
   readonly #parts: PendingParts;
   readonly #stops: (() => void)[] = [];
 
   constructor(options: PendingOptions) {
-    const { heads, openFeed } = options;
     this.#options = options;
     this.#parts = createPendingParts(options, { executed: () => this.#onExecuted(), probed: () => this.#publish() });
+  }
+
+  /** Begins to follow heads and feed. `executor`: executes the feed's messages. */
+  begin(executor: Executor): void {
+    const { heads, openFeed } = this.#options;
+    this.#parts.pipeline.begin(executor);
     const first = heads.current();
     if (first) {
       this.#onHead({ heads: first, from: [], to: [] });
@@ -42,14 +51,11 @@ export class Pending {
   view(): View {
     const { probe, publication } = this.#parts;
     probe.markUsed();
-    if (!publication.current) {
-      throw unavailable("no block is known yet");
-    }
-    return publication.current;
+    return publication.current ?? sealedView(this.#options.chain, this.#options.heads);
   }
 
   /** Records that a client has named `pending`. */
-  markRead(): void {
+  markPendingRead(): void {
     this.#parts.probe.markRead();
   }
 
@@ -59,9 +65,7 @@ export class Pending {
   }
 
   /** Returns what the feed's messages have executed of a sealed block. Waits until the block is compared with the pending one. */
-  findExecuted(...read: Parameters<ExecutedBlocks["find"]>): ReturnType<ExecutedBlocks["find"]> {
-    return this.#parts.reconciliation.executedBlocks.find(...read);
-  }
+  readonly findExecuted: FindExecuted = (...read) => this.#parts.reconciliation.executedBlocks.find(...read);
 
   /** Known state may be wrong: the messages are executed again, on no value that is known now. */
   forget(): void {
@@ -85,12 +89,12 @@ export class Pending {
     for (const stop of this.#stops) {
       stop();
     }
-    this.#parts.pipeline.close();
-    await this.#options.executor.close();
+    await this.#parts.pipeline.close();
   }
 
   /** The view shows the message once its execution ends: see #onExecuted. */
   #onMessage(message: FeedMessage): void {
+    this.flashblocks.note(message);
     const { intake, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();
     if (!head) {

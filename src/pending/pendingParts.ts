@@ -7,7 +7,6 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BaseFeeRule } from "./baseFeeRule.ts";
 import { BlockFormatter } from "./blockFormatter.ts";
 import { DroppedTransactions } from "./droppedTransactions.ts";
-import type { Executor } from "./executableMessage.ts";
 import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadSource } from "./headReconciliation.ts";
@@ -28,7 +27,6 @@ export interface PendingOptions {
   readonly heads: HeadSource;
   /** Returns the chain's rules as far as they are known now. Default: none is known. */
   readonly forks?: () => ChainForks | undefined;
-  readonly executor: Executor;
   /** Opens the chain's feeds. Absent if it has none. */
   readonly openFeed?: (onMessage: (message: FeedMessage) => void, blockTimeMs: () => number) => Feed;
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
@@ -79,7 +77,7 @@ const reportExecuted = (
 
 /** Creates the parts of the pending state. `onChange` is called when an execution ends, or when the result of the probe changes. */
 export const createPendingParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
-  const { chain, heads, executor, read, telemetry } = options;
+  const { chain, heads, read, telemetry } = options;
   const { log, metrics } = telemetry;
   const nowMs = options.nowMs ?? (() => performance.now());
   const blockTimeMs = (): number => heads.blockTimeMs;
@@ -97,7 +95,6 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
   const deadlineMsOf = ({ receivedMs = nowMs() }: FeedMessage): number =>
     Math.max(blockTimeMs() - (nowMs() - receivedMs), MIN_EXECUTION_MS);
   const pipeline = new ExecutionPipeline({
-    executor,
     deadlineMsOf,
     onChange: onChange.executed,
     onExecuted: reportExecuted(chain, telemetry),

@@ -110,7 +110,7 @@ export class ChainState implements KnownState {
   forget(): void {
     if (this.#follower === undefined) {
       this.#store.clear();
-      this.#options.served.forgetExecuted();
+      this.#options.served.pending.forget();
     } else {
       this.#follower.forget();
     }
@@ -319,7 +319,7 @@ export class ChainState implements KnownState {
       onDropped: (reason) => {
         if (MAY_BE_WRONG.has(reason)) {
           this.#rows?.drop();
-          served.forgetExecuted();
+          served.pending.forget();
         }
         this.#readers?.learner.onDropped();
       },

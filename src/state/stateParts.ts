@@ -83,8 +83,10 @@ export interface StateChain {
         knownStateAt(block: BlockId, expected: StateKeys | undefined): BlockState;
       }
     | undefined;
-  readonly findExecuted: FindExecuted;
-  /** Executes the feed's messages again, on no value that is known now. */
-  forgetExecuted(): void;
+  readonly pending: {
+    readonly findExecuted: FindExecuted;
+    /** Executes the feed's messages again, on no value that is known now. */
+    forget(): void;
+  };
   readonly forwarded: ForwardedReasons;
 }

@@ -126,7 +126,6 @@ export const createDevnetPending = async (
     maxDepth: 5,
     skipsReceiptsRoot: true,
     heads,
-    executor,
     ...(urls.length === 0
       ? {}
       : {
@@ -138,6 +137,7 @@ export const createDevnetPending = async (
     ...options,
     forks: () => options.forks,
   });
+  pending.begin(executor);
   const connections = async () => (await telemetry.metrics.feedConnected.get()).values[0]?.value ?? 0;
   await until(async () => (await connections()) === urls.length, "feeds connected");
   return { pending, heads, telemetry, failures, reads: () => reads };

@@ -16,7 +16,7 @@ export const account = (nonce: bigint, balance: bigint) => ({ nonce, balance, co
 
 export const decode = (body: Uint8Array | undefined): unknown => JSON.parse(new TextDecoder().decode(body));
 
-export interface RigOptions extends Partial<Omit<PendingOptions, "heads" | "executor" | "telemetry">> {
+export interface RigOptions extends Partial<Omit<PendingOptions, "heads" | "telemetry">> {
   readonly head?: bigint;
   readonly hasFeed?: boolean;
 }
@@ -43,7 +43,6 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     maxDepth: 5,
     skipsReceiptsRoot: false,
     heads,
-    executor: fake.executor,
     ...(options.hasFeed === false
       ? {}
       : {
@@ -60,12 +59,13 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     nowMs: () => nowMs,
     ...options,
   });
+  pending.begin(fake.executor);
   pending.subscribe((change) => changes.push(change));
   t.after(() => pending.close());
 
   const view = (): PendingView => {
     // A client that reads the pending block names it.
-    pending.markRead();
+    pending.markPendingRead();
     const { pending: shown } = pending.view();
     if (!shown) {
       throw new Error("no pending view");

@@ -68,7 +68,7 @@ const start = (t: TestContext) => {
   const telemetry = createTelemetry({ level: "silent" });
   let deliver: (message: FeedMessage) => void = () => {};
   const pending = new Pending({
-    ...{ chain: "subblocks", mode: "feed", maxDepth: 5, skipsReceiptsRoot: false, heads, executor, telemetry },
+    ...{ chain: "subblocks", mode: "feed", maxDepth: 5, skipsReceiptsRoot: false, heads, telemetry },
     forks: () => forks,
     openFeed: (onMessage) => {
       deliver = onMessage;
@@ -76,6 +76,7 @@ const start = (t: TestContext) => {
     },
     read: async () => null,
   });
+  pending.begin(executor);
   t.after(() => pending.close());
   return {
     heads,

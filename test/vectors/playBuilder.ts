@@ -117,7 +117,6 @@ export const play = async (
     maxDepth: 5,
     skipsReceiptsRoot: false,
     heads: { ...fakeHeads, current: fakeHeads.current, blockTimeMs: BLOCK_TIME_MS },
-    executor,
     forks: () => recording.forks,
     openFeed: (onMessage) => {
       deliver = onMessage;
@@ -127,6 +126,7 @@ export const play = async (
     telemetry,
     nowMs: () => nowMs,
   });
+  pending.begin(executor);
   const samples: Sample[] = [];
   const sample = async (): Promise<void> => {
     await idle();

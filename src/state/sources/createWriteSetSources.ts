@@ -17,7 +17,7 @@ import { Witness } from "./witness.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 
 export interface WriteSetSourcesOptions extends StateParts {
-  readonly served: Pick<StateChain, "forks" | "systemContracts" | "findExecuted">;
+  readonly served: Pick<StateChain, "forks" | "systemContracts" | "pending">;
   readonly thread: WriteSetThread;
   readonly cost: StateCost;
   readonly guard: SourceGuard;
@@ -95,7 +95,7 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
   const witness = createWitness(options, nodes);
   const hasFeed = config.pending.feeds.length > 0;
   const sources: readonly WriteSetSource[] = [
-    ...(hasFeed ? [new FeedSource(served.findExecuted, prove === true ? witness : undefined)] : []),
+    ...(hasFeed ? [new FeedSource(served.pending.findExecuted, prove === true ? witness : undefined)] : []),
     new ListSource({ ...nodes, thread, shared, headerOf: headerOf(options), unitsOf: cost.unitsOf }),
     new TraceSource({
       ...{ ...nodes, thread, shared, witness },
