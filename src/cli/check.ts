@@ -251,7 +251,7 @@ const checkFeed = (subject: string, url: string, maxMessageBytes: number): Promi
     },
     onFrame: (bytes) => {
       const frame = decodeFrame(bytes, maxMessageBytes);
-      const parsed = "text" in frame ? parseFlashblock(frame.text) : { fault: frame.refused };
+      const parsed = "text" in frame ? parseFlashblock(frame.text) : frame;
       if (!("message" in parsed)) {
         return false;
       }

@@ -118,9 +118,9 @@ class ReconnectingFeed {
     const hasRoom = use?.tryAdd(bytes.length) !== false;
     const frame: Frame = hasRoom ? decodeFrame(bytes, maxMessageBytes) : { refused: "tooLarge" };
     use?.end();
-    const parsed = "text" in frame ? parseFlashblock(frame.text) : { fault: frame.refused };
+    const parsed = "text" in frame ? parseFlashblock(frame.text) : frame;
     if (!("message" in parsed)) {
-      telemetry.metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });
+      telemetry.metrics.feedMessages.inc({ chain, decision: parsed.refused });
       return false;
     }
     if (this.#failures > 0 || this.#isDown) {

@@ -115,7 +115,7 @@ export const connectFeed = (options: FeedConnectionOptions): (() => void) => {
   return () => connection.end("closed");
 };
 
-export type Frame = { readonly text: string } | { readonly refused: "tooLarge" | "undecodable" };
+export type Frame = { readonly text: string } | { readonly refused: "tooLarge" | "malformed" };
 
 const OPENING_BRACE = 0x7b;
 /** The first byte of X Layer's frames. A brotli stream that begins with this byte is empty (RFC 7932, section 9.2). */
@@ -134,7 +134,7 @@ const decodeText = (bytes: Uint8Array): Frame => {
   try {
     return { text: decoder.decode(bytes) };
   } catch {
-    return { refused: "undecodable" };
+    return { refused: "malformed" };
   }
 };
 
@@ -155,7 +155,7 @@ export const decodeFrame = (frame: Uint8Array, maxBytes: number): Frame => {
     start++;
   }
   if (start === bytes.length) {
-    return { refused: "undecodable" };
+    return { refused: "malformed" };
   }
   if (bytes[start] === OPENING_BRACE) {
     return decodeText(bytes.subarray(start));
@@ -164,6 +164,6 @@ export const decodeFrame = (frame: Uint8Array, maxBytes: number): Frame => {
   try {
     return decodeText(brotliDecompressSync(bytes, { maxOutputLength }));
   } catch (error) {
-    return { refused: isTooLong(error) ? "tooLarge" : "undecodable" };
+    return { refused: isTooLong(error) ? "tooLarge" : "malformed" };
   }
 };

@@ -66,11 +66,8 @@ export interface FeedMessage {
   readonly order?: number;
 }
 
-/** Why a message was discarded. It is a label value of the metric. */
-export type MessageFault = "notJson" | "notAMessage" | "badBase" | "badDiff";
-
-/** `payloadEnd` announces the end of a block. It is ignored, because index 0 of the next block shows the end too. */
-export type ParsedMessage =
-  | { readonly message: FeedMessage }
-  | { readonly ignored: "payloadEnd" }
-  | { readonly fault: MessageFault };
+/**
+ * A message, or why there is none: a label value of the metric. `payloadEnd` announces the end of a block. It is ignored, because
+ * index 0 of the next block shows the end too.
+ */
+export type ParsedMessage = { readonly message: FeedMessage } | { readonly refused: "malformed" | "payloadEnd" };

@@ -17,7 +17,6 @@ import type {
   FeedMessage,
   FeedReceipt,
   ListedAccount,
-  MessageFault,
   MessagePlace,
   ParsedMessage,
 } from "./feedMessage.ts";
@@ -131,26 +130,6 @@ const MAX_INDEX = 1_000;
 const isIndex = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_INDEX;
 
-/** Which part of a message is malformed. */
-class MalformedPart extends Error {
-  readonly fault: MessageFault;
-  constructor(fault: MessageFault) {
-    super(fault);
-    this.fault = fault;
-  }
-}
-
-const attempt = <T>(fault: MessageFault, parse: () => T): T => {
-  try {
-    return parse();
-  } catch (error) {
-    if (error instanceof Malformed) {
-      throw new MalformedPart(fault);
-    }
-    throw error;
-  }
-};
-
 const isBlockNumber = (value: unknown): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 
@@ -159,17 +138,17 @@ const isPayloadId = (value: unknown): value is Data => isData(value) && value.le
 const parseFields = (fields: Fields, bytes: number): FeedMessage => {
   const { index, payload_id } = fields;
   if (!isPayloadId(payload_id) || !isIndex(index)) {
-    throw new MalformedPart("notAMessage");
+    throw new Malformed();
   }
   const metadata = isFields(fields.metadata) ? fields.metadata : {};
   // `base` in a later message is ignored.
-  const environment = index === 0 ? attempt("badBase", () => parseBase(fields.base)) : undefined;
+  const environment = index === 0 ? parseBase(fields.base) : undefined;
   return {
     blockKey: read.data(payload_id),
     index,
     environment,
     number: environment?.number ?? (isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined),
-    ...attempt("badDiff", () => parseDiff(fields.diff)),
+    ...parseDiff(fields.diff),
     receipts: parseReceipts(metadata.receipts),
     accessList: parseFlashblockAccessList(metadata, fields.diff),
     previous: parsePrevious(metadata.prev_flashblock_id),
@@ -193,24 +172,15 @@ const isPayloadEnd = (value: unknown, unwrapped: Fields): boolean =>
 
 /** Parses a message of Flashblocks or Subblocks, of any version (docs/reference/flashblocks.md, Message, Metadata, Subblocks). Never throws. */
 export const parseFlashblock = (text: string): ParsedMessage => {
-  let value: unknown;
   try {
-    value = JSON.parse(text);
-  } catch {
-    return { fault: "notJson" };
-  }
-  const unwrapped = unwrap(value);
-  if (!isFields(unwrapped)) {
-    return { fault: "notAMessage" };
-  }
-  if (isPayloadEnd(value, unwrapped)) {
-    return { ignored: "payloadEnd" };
-  }
-  try {
-    return { message: parseFields(unwrapped, text.length) };
+    const value: unknown = JSON.parse(text);
+    const unwrapped = read.fields(unwrap(value));
+    return isPayloadEnd(value, unwrapped)
+      ? { refused: "payloadEnd" }
+      : { message: parseFields(unwrapped, text.length) };
   } catch (error) {
-    if (error instanceof MalformedPart) {
-      return { fault: error.fault };
+    if (error instanceof Malformed || error instanceof SyntaxError) {
+      return { refused: "malformed" };
     }
     throw error;
   }

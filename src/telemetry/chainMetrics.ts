@@ -84,11 +84,7 @@ const DECISIONS = [
   "old",
   "tooFar",
   "tooLarge",
-  "notJson",
-  "notAMessage",
-  "badBase",
-  "badDiff",
-  "undecodable",
+  "malformed",
   "payloadEnd",
 ] as const;
 

@@ -20,7 +20,7 @@ test("X Layer's frames begin with a record separator", () => {
   }
   const bomb = Buffer.concat([Uint8Array.of(0x1e), brotliCompressSync("0".repeat(1_000_000))]);
   assert.deepEqual(decodeFrame(bomb, MAX_BYTES), { refused: "tooLarge" });
-  assert.deepEqual(decodeFrame(Uint8Array.of(0x1e), MAX_BYTES), { refused: "undecodable" });
+  assert.deepEqual(decodeFrame(Uint8Array.of(0x1e), MAX_BYTES), { refused: "malformed" });
 });
 
 test("a frame is too large before or after decompression", () => {
@@ -30,7 +30,7 @@ test("a frame is too large before or after decompression", () => {
   assert.deepEqual(decodeFrame(bomb, MAX_BYTES), { refused: "tooLarge" });
 });
 
-test("a frame that is neither JSON, brotli nor UTF-8 is undecodable", () => {
+test("a frame that is neither JSON, brotli nor UTF-8 is malformed", () => {
   for (const frame of [
     new Uint8Array(0),
     bytes("   "),
@@ -38,6 +38,6 @@ test("a frame that is neither JSON, brotli nor UTF-8 is undecodable", () => {
     Uint8Array.of(0x7b, 0xff, 0xfe),
     Uint8Array.of(1, 2, 3),
   ]) {
-    assert.deepEqual(decodeFrame(frame, MAX_BYTES), { refused: "undecodable" });
+    assert.deepEqual(decodeFrame(frame, MAX_BYTES), { refused: "malformed" });
   }
 });

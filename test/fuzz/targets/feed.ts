@@ -58,7 +58,7 @@ export const createTarget: CreateTarget = async (t) => {
 
   const receiveFrame = (frame: Buffer): void => {
     const decoded = decodeFrame(frame, MAX_BYTES);
-    const parsed = "text" in decoded ? parseFlashblock(decoded.text) : { fault: decoded.refused };
+    const parsed = "text" in decoded ? parseFlashblock(decoded.text) : decoded;
     if (!("message" in parsed)) {
       return;
     }
