@@ -23,8 +23,13 @@ const hasSameContent = (a: FeedMessage, b: FeedMessage): boolean =>
 
 const isSame = (a: FeedMessage, b: FeedMessage): boolean => a.blockKey === b.blockKey && hasSameContent(a, b);
 
-const isSuperseded = (state: SequenceState, message: FeedMessage): boolean =>
-  state.superseded.some((old) => (old.index === 0 ? old.blockKey === message.blockKey : isSame(old, message)));
+/** A first message stands for its whole block, unless another copy of it is shown. */
+const isSuperseded = ({ superseded, blocks }: SequenceState, message: FeedMessage): boolean => {
+  const isShown = blocks.some(({ blockKey }) => blockKey === message.blockKey);
+  return superseded.some((old) =>
+    old.index === 0 && !isShown ? old.blockKey === message.blockKey : isSame(old, message),
+  );
+};
 
 /** Returns the buffered messages of a block that follow its first one without a gap. */
 const following = ({ buffered }: SequenceState, first: FeedMessage): readonly FeedMessage[] => {

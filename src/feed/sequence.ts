@@ -181,7 +181,8 @@ const replace = (state: SequenceState, message: FeedMessage, { verdictOf }: Sequ
   const below = state.blocks.filter((block) => block.number < number);
   const replaced = state.blocks.find((block) => block.number === number);
   const old = replaced?.messages[message.index];
-  if (replaced && message.index === 0 && !isAbandoned(state, replaced.blockKey, message.blockKey)) {
+  const isRival = message.index === 0 && replaced?.blockKey !== message.blockKey;
+  if (replaced && isRival && !isAbandoned(state, replaced.blockKey, message.blockKey)) {
     return switchBlock(state, message, replaced);
   }
   if (replaced && old?.blockKey === message.blockKey && verdictOf?.(old) === "wrong") {

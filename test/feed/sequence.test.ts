@@ -247,6 +247,10 @@ test("another message with a known index replaces it and all later messages, onc
   const { state, decisions } = play([...block(101n, 3), changed, flashblock(1)]);
   assert.deepEqual(decisions.slice(3), ["replacement", "old"]);
   assert.deepEqual(shape(state), ["101: 0 1"]);
+  const first = flashblock(0, { blockHash: hashOf(0xdef), transactions: ["0x02"] });
+  const anew = play([first, flashblock(0), changed], state);
+  assert.deepEqual(anew.decisions, ["replacement", "old", "old"]);
+  assert.deepEqual(shape(anew.state), ["101: 0"]);
 });
 
 test("messages at or below the head, or far above it, are discarded", () => {

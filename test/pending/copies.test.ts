@@ -185,6 +185,21 @@ test("without hashes, a wrong first message that was shown stays until its right
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-0", "live"]);
 });
 
+test("without hashes, of two first messages that are both wrong each is executed once", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-0", { unverified: "gas" });
+  await rig.send(unhashed(0, 10));
+  const release = rig.fake.hold();
+  await rig.send(unhashed(0, 99));
+  release();
+  rig.fake.hold();
+  await turn();
+  assert.equal(rig.fake.jobs.length, 2);
+  await rig.send(unhashed(1, 11), unhashed(0, 10));
+  assert.deepEqual(rig.view().newest?.transactionHashes, [txHash(99)]);
+  assert.equal((await rig.counted("feedMessages")).old, 1);
+});
+
 test("the transactions of an attempt that is shown again after another one are published again", async (t) => {
   const rig = createRig(t);
   const other = (index: number, transactions: readonly Data[]): FeedMessage => ({
