@@ -10,14 +10,6 @@ export interface RecentFlashblock {
   readonly ageMs: number;
 }
 
-export interface RecentFlashblocks {
-  note(message: FeedMessage): void;
-  /** Returns the newest flashblocks, newest first. */
-  list(): readonly RecentFlashblock[];
-  /** The time since the newest flashblock. `undefined` before the first one. */
-  readonly ageMs: number | undefined;
-}
-
 const MAX_RECENT = 10;
 
 interface ReceivedFlashblock extends Omit<RecentFlashblock, "ageMs"> {
@@ -27,43 +19,43 @@ interface ReceivedFlashblock extends Omit<RecentFlashblock, "ageMs"> {
   readonly receivedAtMs: number;
 }
 
-/**
- * Stores the newest flashblocks of a feed for the status page.
- * Several connections receive each flashblock, and only its first copy is stored.
- */
-export const createRecentFlashblocks = (nowMs: () => number = () => performance.now()): RecentFlashblocks => {
-  let recent: readonly ReceivedFlashblock[] = [];
-  return {
-    note: ({ blockKey, index, number, transactions, commitments }) => {
-      if (recent.some((each) => each.blockKey === blockKey && each.index >= index)) {
-        return;
-      }
-      const before = recent.find((each) => each.blockKey === blockKey);
-      const { gasUsed } = commitments;
-      const received: ReceivedFlashblock = {
-        blockKey,
-        number: number === undefined ? (before?.number ?? 0) : Number(number),
-        index,
-        transactions: transactions.length,
-        cumulativeGasUsed: gasUsed,
-        gasUsed: Number(gasUsed - (before?.cumulativeGasUsed ?? 0n)),
-        receivedAtMs: nowMs(),
-      };
-      recent = [received, ...recent].slice(0, MAX_RECENT);
-    },
-    list: () => {
-      const currentMs = nowMs();
-      return recent.map(({ number, index, transactions, gasUsed, receivedAtMs }) => ({
-        number,
-        index,
-        transactions,
-        gasUsed,
-        ageMs: Math.round(currentMs - receivedAtMs),
-      }));
-    },
-    get ageMs() {
-      const [newest] = recent;
-      return newest && Math.round(nowMs() - newest.receivedAtMs);
-    },
-  };
-};
+/** The newest flashblocks of a feed, for the status page. Several connections receive each one, and only its first copy is stored. */
+export class RecentFlashblocks {
+  #recent: readonly ReceivedFlashblock[] = [];
+
+  note({ blockKey, index, number, transactions, commitments: { gasUsed } }: FeedMessage): void {
+    if (this.#recent.some((each) => each.blockKey === blockKey && each.index >= index)) {
+      return;
+    }
+    const before = this.#recent.find((each) => each.blockKey === blockKey);
+    const received: ReceivedFlashblock = {
+      blockKey,
+      number: number === undefined ? (before?.number ?? 0) : Number(number),
+      index,
+      transactions: transactions.length,
+      cumulativeGasUsed: gasUsed,
+      gasUsed: Number(gasUsed - (before?.cumulativeGasUsed ?? 0n)),
+      receivedAtMs: performance.now(),
+    };
+    this.#recent = [received, ...this.#recent].slice(0, MAX_RECENT);
+  }
+
+  /** Returns the newest flashblocks, newest first. */
+  list(): readonly RecentFlashblock[] {
+    return this.#recent.map(({ number, index, transactions, gasUsed, receivedAtMs }) => ({
+      number,
+      index,
+      transactions,
+      gasUsed,
+      ageMs: ageOf(receivedAtMs),
+    }));
+  }
+
+  /** The time since the newest flashblock. `undefined` before the first one. */
+  get ageMs(): number | undefined {
+    const [newest] = this.#recent;
+    return newest && ageOf(newest.receivedAtMs);
+  }
+}
+
+const ageOf = (receivedAtMs: number): number => Math.round(performance.now() - receivedAtMs);

@@ -1,10 +1,8 @@
-import { type Data, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, UnknownTransactionType } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/senders/recoverAddress.ts";
-import type { DecodedTransaction, Execution, UnverifiedReason } from "./executableMessage.ts";
+import type { DecodedTransaction, UnverifiedReason } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
 
 /** A decoded transaction of a flashblock, before its execution. */
@@ -44,19 +42,3 @@ export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => 
     return { raw, identity, prepared: undefined, unverified, cause: error.message };
   }
 };
-
-/**
- * Decodes a flashblock without executing it, while its execution is late or has failed. The result has neither state nor senders.
- * It runs on the main thread, where a recovery takes some 50 us.
- */
-export const decodeOnly = (
-  blockTransactions: readonly Data[],
-  transactions: readonly Data[],
-  unverified: UnverifiedReason,
-): Execution => ({
-  transactions: transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: undefined })),
-  transactionsRoot: orderedTrieRoot(blockTransactions.map(parseData)),
-  outcomes: undefined,
-  changes: undefined,
-  unverified,
-});

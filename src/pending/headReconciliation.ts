@@ -1,7 +1,7 @@
 import type { FollowedHeads, Heads, RingBlock } from "../core/heads.ts";
+import { type Hash, isHash } from "../ethereum/hex.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ExtraBlockFields } from "./applyMessage.ts";
-import type { DroppedTransactions } from "./droppedTransactions.ts";
 import { ExecutedBlocks } from "./executedBlocks.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
@@ -14,7 +14,10 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   readonly feed: FeedIntake;
   readonly pipeline: ExecutionPipeline;
   readonly transactionFields: Pick<TransactionFields, "hasTimestamp" | "deposit">;
-  readonly dropped: Pick<DroppedTransactions, "resolve">;
+  /** Returns the parsed result of one call from a node. Rejects if no node answers. */
+  readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  /** Called with transactions of the pending block that was shown last, if the sealed block does not have them. */
+  readonly onDropped?: ((hashes: readonly Hash[]) => void) | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -74,7 +77,9 @@ export class HeadReconciliation {
       deposit: transactionFields.deposit,
     });
     pipeline.setBlocks(feed.blocks);
-    this.#findDropped(published);
+    for (const each of published.filter(({ differences }) => differences.includes("transactions"))) {
+      this.#findDropped(each).catch((err: unknown) => telemetry.log.debug({ chain, err }, "sealed block not compared"));
+    }
   }
 
   #countMismatches({ differences }: Passed): void {
@@ -84,14 +89,36 @@ export class HeadReconciliation {
     }
   }
 
-  #findDropped(passed: readonly Passed[]): void {
-    const { chain, dropped, telemetry } = this.#options;
-    const onDifference = (differing: Passed): void => this.#countMismatches(differing);
-    dropped.resolve(passed, onDifference).catch((err: unknown) => {
-      telemetry.log.debug({ chain, err }, "sealed block not compared");
-    });
+  /** Reads a sealed block whose transactions differ from those that clients have seen, and counts what it lacks. */
+  async #findDropped(passed: Passed): Promise<void> {
+    const { chain, read, onDropped, telemetry } = this.#options;
+    const { block, sealed } = passed;
+    const hashes = sealed && hashesOf(await read("eth_getBlockByHash", [sealed.hash, false]));
+    if (!hashes) {
+      return;
+    }
+    const preconfirmed = block.parts.flatMap(({ transactions }) => transactions.map(({ hash }) => hash));
+    // A block may be sealed before its last flashblocks arrive: then the pending block is a prefix of it.
+    if (preconfirmed.some((hash, position) => hashes[position] !== hash)) {
+      this.#countMismatches(passed);
+    }
+    const known = new Set(hashes);
+    const dropped = preconfirmed.filter((hash) => !known.has(hash));
+    if (dropped.length > 0) {
+      telemetry.metrics.pendingDropped.inc({ chain }, dropped.length);
+      telemetry.log.warn({ chain, count: dropped.length }, "pre-confirmed transactions were not sealed");
+      onDropped?.(dropped);
+    }
   }
 }
+
+const hashesOf = (block: unknown): readonly Hash[] | undefined => {
+  if (typeof block !== "object" || block === null || !("transactions" in block)) {
+    return undefined;
+  }
+  const { transactions } = block;
+  return Array.isArray(transactions) ? transactions.filter(isHash) : undefined;
+};
 
 /** Returns the part of a pending block that clients have seen. The messages after it were not executed, or were wrong. */
 const publishedPart = (passed: Passed, pipeline: Pick<ExecutionPipeline, "record">): readonly Passed[] => {

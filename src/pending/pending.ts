@@ -2,7 +2,7 @@ import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
-import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
+import { RecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type CurrentViews, sealedView } from "../heads/requestViews.ts";
 import type { FindExecuted } from "../state/sources/feedSource.ts";
 import type { Executor } from "./executableMessage.ts";
@@ -17,7 +17,7 @@ const QUIET_MS = 500;
 /** The pending state of one chain: turns heads and messages of the feed into immutable views. Before it begins, a view has no pending blocks. */
 export class Pending implements CurrentViews {
   /** The newest messages of the feed, for the status page. */
-  readonly flashblocks = createRecentFlashblocks();
+  readonly flashblocks = new RecentFlashblocks();
   readonly #options: PendingOptions;
   readonly #parts: PendingParts;
   readonly #stops: (() => void)[] = [];

@@ -6,7 +6,6 @@ import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BaseFeeRule } from "./baseFeeRule.ts";
 import { BlockFormatter } from "./blockFormatter.ts";
-import { DroppedTransactions } from "./droppedTransactions.ts";
 import { ExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadSource } from "./headReconciliation.ts";
@@ -78,19 +77,11 @@ const reportExecuted = (
 /** Creates the parts of the pending state. `onChange` is called when an execution ends, or when the result of the probe changes. */
 export const createPendingParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
   const { chain, heads, read, telemetry } = options;
-  const { log, metrics } = telemetry;
+  const { metrics } = telemetry;
   const nowMs = options.nowMs ?? (() => performance.now());
   const blockTimeMs = (): number => heads.blockTimeMs;
   const nonces = createNonces(options);
   const formatted = new BlockFormatter(() => options.forks?.());
-  const dropped = new DroppedTransactions({
-    read,
-    onDropped: (hashes) => {
-      metrics.pendingDropped.inc({ chain }, hashes.length);
-      log.warn({ chain, count: hashes.length }, "pre-confirmed transactions were not sealed");
-      options.onDropped?.(hashes);
-    },
-  });
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
   const deadlineMsOf = ({ receivedMs = nowMs() }: FeedMessage): number =>
     Math.max(blockTimeMs() - (nowMs() - receivedMs), MIN_EXECUTION_MS);
@@ -110,11 +101,8 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     nodeBuildsPending: probe.nodeBuildsPending,
   });
   const transactionFields = new TransactionFields(read, nowMs);
-  const reconciliation = new HeadReconciliation({ ...options, feed: intake, pipeline, transactionFields, dropped });
-  const publication = new ViewPublication({
-    formatted,
-    nowMs,
-  });
+  const reconciliation = new HeadReconciliation({ ...options, feed: intake, pipeline, transactionFields });
+  const publication = new ViewPublication({ formatted, nowMs });
   return { ...nonces, pipeline, probe, baseFees, intake, decision, transactionFields, reconciliation, publication };
 };
 

@@ -11,7 +11,7 @@ import { addMessage } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";
 import { applyMessage, type PendingChain } from "../../src/pending/applyMessage.ts";
 import { BlockFormatter } from "../../src/pending/blockFormatter.ts";
-import { decodeOnly } from "../../src/pending/decodeTransaction.ts";
+import { decodeOnly } from "../../src/pending/messageRecord.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 
 const formatter = new BlockFormatter(() => undefined);
