@@ -1,12 +1,12 @@
 import type { Common } from "@ethereumjs/common";
 import type { EVMResult, Message } from "@ethereumjs/evm";
-import { type Address as AddressBytes, eoaCode7702RecoverAuthority, SECP256K1_ORDER_DIV_2 } from "@ethereumjs/util";
-import { formatAuthorization } from "../../ethereum/formatTransaction.ts";
+import type { Address as AddressBytes } from "@ethereumjs/util";
 import { type Address, formatData } from "../../ethereum/hex.ts";
 import type { Authorization } from "../../ethereum/transaction.ts";
-import { isDelegation, MAX_NONCE } from "../checks/transactionChecks.ts";
+import { isDelegation } from "../checks/transactionChecks.ts";
 import type { TransactionContext } from "../engine.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
+import { recoverAuthority } from "../senders/recoverAddress.ts";
 import type { InstrumentedEvm } from "./instrumentedEvm.ts";
 import { recordStep, type StepContext } from "./stepReads.ts";
 
@@ -45,23 +45,10 @@ export class LibraryReads {
   /** The EVM of ethereumjs applies authorizations before its first event. An account is empty as in EIP-161. */
   authorizations(list: readonly Authorization[]): void {
     for (const authorization of list) {
-      const authority = this.#authorityOf(authorization);
+      const authority = recoverAuthority(authorization, this.#common.chainId());
       if (authority !== undefined) {
         this.#reads.account(authority, "nonce", "code", "emptiness");
       }
-    }
-  }
-
-  #authorityOf(authorization: Authorization): Address | undefined {
-    const { chainId, nonce, yParity, s } = authorization;
-    const isForChain = chainId === 0n || chainId === this.#common.chainId();
-    if (!isForChain || nonce >= MAX_NONCE || yParity > 1n || s > SECP256K1_ORDER_DIV_2) {
-      return undefined;
-    }
-    try {
-      return hexOf(eoaCode7702RecoverAuthority(formatAuthorization(authorization)));
-    } catch {
-      return undefined;
     }
   }
 

@@ -8,18 +8,10 @@ import { keccak256 } from "../../ethereum/keccak.ts";
 import { isForkActive, type Rules } from "../../ethereum/rules.ts";
 import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "../checks/checkTransaction.ts";
 import { isDelegation, MAX_NONCE } from "../checks/transactionChecks.ts";
-import type {
-  DepositResult,
-  Engine,
-  TransactionChecks,
-  TransactionContext,
-  TransactionOptions,
-  TransactionResult,
-} from "../engine.ts";
+import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
 import { NotExecutableError } from "../executionErrors.ts";
 import type { ExecutionState } from "../executionState.ts";
 import { BN254_POINT_BYTES, describeBn254 } from "../halts/precompileFault.ts";
-import type { ReadRecorder } from "../readRecorder.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { verifyKzgProof } from "./kzg.ts";
 import { formatHalt } from "./libraryHalt.ts";
@@ -61,13 +53,12 @@ export class ReferenceEngine implements Engine {
   ): Promise<TransactionResult> {
     rejectIf(lackingFeature(this.rules, options));
     const { checks = CONSENSUS_CHECKS, tracesAccess = false } = options;
-    const cost = checkTransaction({ engine: this, state, block }, message, checks);
+    const cost = checkTransaction({ engine: this, state, block, reads }, message, checks);
     rejectIf(lackingFreedom({ state, block }, message, { cost, hasBaseFee: this.isActive(1559) }));
     const run = await this.#vm.transact({ state: referenceStateOf(state), block, reads }, message, {
       skipsNonce: !checks.nonce,
       tracesAccess,
     });
-    recordChecks(reads, message, { checks, hasPrice: !cost.isFree && this.isActive(1559) });
     return resultOf(run, message, cost);
   }
 
@@ -128,34 +119,6 @@ const lackingFreedom = (
     return "senders with code";
   }
   return state.nonceOf(from) === MAX_NONCE || nonce === MAX_NONCE ? "senders with the largest nonce" : undefined;
-};
-
-interface AppliedChecks {
-  readonly checks: TransactionChecks;
-  /** The fees were compared with the base fee. */
-  readonly hasPrice: boolean;
-}
-
-/** Records what the checks before a transaction compare with the message. */
-const recordChecks = (
-  reads: ReadRecorder | undefined,
-  { from, gas, value, maxFeePerGas, maxFeePerBlobGas, blobVersionedHashes }: TransactionMessage,
-  { checks, hasPrice }: AppliedChecks,
-): void => {
-  const hasBlobs = blobVersionedHashes.length > 0;
-  const needsFunds = value > 0n || gas * maxFeePerGas > 0n || (hasBlobs && maxFeePerBlobGas > 0n);
-  reads?.account(
-    from,
-    ...(checks.nonce ? (["nonce"] as const) : []),
-    ...(checks.sender ? (["code"] as const) : []),
-    ...(needsFunds ? (["balance"] as const) : []),
-  );
-  if (hasPrice) {
-    reads?.environment("BASEFEE");
-  }
-  if (hasBlobs && !(checks.freeGas && maxFeePerBlobGas === 0n)) {
-    reads?.environment("BLOBBASEFEE");
-  }
 };
 
 const referenceStateOf = (state: ExecutionState): ReferenceState => {
