@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { after, before, describe, type TestContext, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { WebSocket } from "ws";
 import { rpc } from "../support/clients/rpc.ts";
@@ -13,8 +14,9 @@ import { createService, type Service } from "../support/servers/service.ts";
 
 const ISSUER = "https://login.example";
 const AUDIENCE = "rpc";
-/** Time between pings, when tokens are verified again. A process that is held up for longer loses its connections. */
+/** Time between pings, when tokens are verified again. It passes only in the clock of a test: each ping needs a pong before the next one. */
 const PING_MS = 250;
+const RECHECK_MS = 1;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 interface IssuerKey {
@@ -150,13 +152,29 @@ test("a key is restricted to its chains, by name, by chain id and for WebSockets
   assert.equal(response.statusCode, 403);
 });
 
+/** Opens a WebSocket with a token. `closed` resolves with code and reason. */
+const openWith = async (own: Service, token: string) => {
+  const url = own.url.replace("http:", "ws:");
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } });
+  const closed = once(socket, "close").then(([code, reason]) => [code, String(reason)]);
+  await once(socket, "open");
+  return { socket, closed };
+};
+
+const CALL = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}';
+
+const assertAnswered = async (socket: WebSocket): Promise<void> => {
+  assert.equal(socket.readyState, WebSocket.OPEN);
+  const answered = once(socket, "message");
+  socket.send(CALL);
+  assert.match(String((await answered)[0]), /"result"/);
+};
+
 test("a WebSocket is opened with a token", async () => {
   const headers = { authorization: `Bearer ${await sign({ sub: "bob" })}` };
   const socket = new WebSocket(`${service.url.replace("http:", "ws:")}/op`, { headers });
   await once(socket, "open");
-  const answered = once(socket, "message");
-  socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
-  assert.match(String((await answered)[0]), /"result"/);
+  await assertAnswered(socket);
   socket.close();
   await once(socket, "close");
 });
@@ -210,71 +228,56 @@ test("a key set above 1 MiB is not read", async (t) => {
 test("a WebSocket with a token is closed when its issuer changes, and stays open when other rules do", async (t) => {
   const own = await createService({ name: "op", nodes: [{ url: node.url }] }, { access: access() });
   t.after(() => own.close());
-  const headers = { authorization: `Bearer ${await sign({ sub: "moved" })}` };
-  const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers });
-  await once(socket, "open");
+  const { socket, closed } = await openWith(own, await sign({ sub: "moved" }));
   await own.reload({ access: { ...access(), deny: ["eth_mining"] } });
-  const answered = once(socket, "message");
-  socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
-  assert.match(String((await answered)[0]), /"result"/);
-  const closed = once(socket, "close");
+  await assertAnswered(socket);
   await own.reload({ access: { ...access(), jwt: { ...access().jwt, issuer: "https://other.example" } } });
   assert.equal((await closed)[0], 1008);
 });
 
-describe("a token that expires", { concurrency: true }, () => {
-  test("a WebSocket answers no call after its token has expired, before the next ping", async (t) => {
-    const own = await createService({ name: "op", nodes: [{ url: node.url }] }, { access: access() });
-    t.after(() => own.close());
-    const expiresAtMs = 1_000 * (Math.ceil(Date.now() / 1_000) + 1);
-    const token = await sign({ sub: "short", exp: expiresAtMs / 1_000 });
-    const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
-    await once(socket, "open");
-    let lastAnswerMs = 0;
-    const send = (): void => socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
-    socket.on("message", () => {
-      lastAnswerMs = Date.now();
-      setImmediate(send);
-    });
-    send();
-    const [code] = await once(socket, "close");
-    assert.equal(code, 1008);
-    assert.ok(lastAnswerMs <= expiresAtMs + 500, `${lastAnswerMs - expiresAtMs} ms after its expiry`);
-  });
-
-  test("a WebSocket is closed when its token expires", async (t) => {
-    const own = await createService(
-      { name: "op", nodes: [{ url: node.url }] },
-      { access: access(), server: { webSocketPingMs: PING_MS } },
-    );
-    t.after(() => own.close());
-    const token = await sign({ sub: "brief", exp: Math.ceil(Date.now() / 1_000) + 1 });
-    const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
-    await once(socket, "open");
-    const [code, reason] = await once(socket, "close");
-    assert.deepEqual([code, String(reason)], [1008, "the API key has expired"]);
-  });
+test("a WebSocket answers no call after its token has expired, before the next ping", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const own = await createService({ name: "op", nodes: [{ url: node.url }] }, { access: access() });
+  t.after(() => own.close());
+  const { socket, closed } = await openWith(own, await sign({ sub: "short" }));
+  await assertAnswered(socket);
+  t.mock.timers.setTime(1_000 * inOneHour());
+  socket.on("message", () => assert.fail("it answered"));
+  socket.send(CALL);
+  assert.deepEqual(await closed, [1008, "the API key has expired"]);
 });
 
-/** Opens a WebSocket of a service that verifies tokens again and again. `close` resolves with code and reason. */
-const openWith = async (own: Service, token: string) => {
-  const url = own.url.replace("http:", "ws:");
-  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } });
-  const closed = once(socket, "close").then(([code, reason]) => [code, String(reason)]);
-  await once(socket, "open");
-  return { socket, closed };
-};
+test("a WebSocket is closed when its token expires", async (t) => {
+  t.mock.timers.enable({ apis: ["Date", "setInterval"], now: Date.now() });
+  const own = await createService(
+    { name: "op", nodes: [{ url: node.url }] },
+    { access: access(), server: { webSocketPingMs: PING_MS } },
+  );
+  t.after(() => own.close());
+  const { closed } = await openWith(own, await sign({ sub: "brief" }));
+  t.mock.timers.setTime(1_000 * inOneHour());
+  t.mock.timers.tick(PING_MS);
+  assert.deepEqual(await closed, [1008, "the API key has expired"]);
+});
 
+/** Starts a service whose pings are sent by the mocked timers of the test, and verify tokens again. */
 const startRechecking = async (t: TestContext): Promise<Service> => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
   const own = await createService(
     { name: "op", nodes: [{ url: node.url }] },
     {
-      access: { ...access(), keys: [], jwt: { ...access().jwt, recheckMs: 100 } },
+      access: { ...access(), keys: [], jwt: { ...access().jwt, recheckMs: RECHECK_MS } },
       server: { webSocketPingMs: PING_MS },
     },
   );
   t.after(() => own.close());
   return own;
+};
+
+/** Sends a ping to each WebSocket, after the time for which a verified token is known. */
+const sendPings = async (t: TestContext): Promise<void> => {
+  await wait(10 * RECHECK_MS);
+  t.mock.timers.tick(PING_MS);
 };
 
 /** Publishes a further key. `withdraw` ends it. */
@@ -295,12 +298,11 @@ test("a WebSocket is closed when the issuer has withdrawn the key of its token, 
   const token = await sign({ sub: "leaves" }, key);
   const leaves = await openWith(own, token);
   withdraw();
+  await sendPings(t);
   assert.deepEqual(await leaves.closed, [1008, "the token is not valid"]);
   const { status } = await rpc(own.url, "eth_chainId", [], { authorization: `Bearer ${token}` });
   assert.equal(status, 401);
-  const answered = once(stays.socket, "message");
-  stays.socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
-  assert.match(String((await answered)[0]), /"result"/);
+  await assertAnswered(stays.socket);
 });
 
 test("a WebSocket stays open while the issuer's keys cannot be read", async (t) => {
@@ -311,8 +313,10 @@ test("a WebSocket stays open while the issuer's keys cannot be read", async (t) 
   t.after(() => {
     isIssuerDown = false;
   });
-  await until(() => reads >= readsBefore + 2, "the keys were asked for twice");
-  const answered = once(socket, "message");
-  socket.send('{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}');
-  assert.match(String((await answered)[0]), /"result"/);
+  for (let count = 1; count <= 2; count++) {
+    await sendPings(t);
+    await until(() => reads === readsBefore + count, "the keys are asked for again");
+    // It follows the pong.
+    await assertAnswered(socket);
+  }
 });
