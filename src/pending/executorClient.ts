@@ -122,14 +122,16 @@ export class ExecutorClient implements Executor {
     return waiting.map(({ message }) => message).slice(0, MAX_AHEAD);
   }
 
-  /** Returns the state at the base. A read that fails is repeated. */
+  /** Returns the state at the base. Most messages read nothing of it. A read that fails is repeated. */
   #sourceOf({ environment: { number }, index }: ExecutableMessage): StateSource {
     const { stateAt, onRetry } = this.#options;
-    const source = stateAt(this.#base.block);
+    const { block } = this.#base;
+    let source: StateSource | undefined;
     const untilMs = performance.now() + MAX_EXECUTION_MS;
     const read: StateSource["read"] = async (keys, signal, calls) => {
       for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
         try {
+          source ??= stateAt(block);
           return await source.read(keys, AbortSignal.any([signal, timeoutSignal(READ_TIMEOUT_MS)]), calls);
         } catch (error) {
           if (signal.aborted || performance.now() > untilMs) {
@@ -140,6 +142,6 @@ export class ExecutorClient implements Executor {
         }
       }
     };
-    return { id: source.id, read };
+    return { id: block.hash, read };
   }
 }

@@ -57,7 +57,10 @@ export class ServingDecision {
       configured: mode,
       hasFeeds,
       isFeedStale: feed.isStale,
-      hasSubSecondBlocks: hasSubSecondBlocks(head),
+      // The headers are read only if the feed is stale.
+      get hasSubSecondBlocks() {
+        return hasSubSecondBlocks(head);
+      },
     });
     if (next !== this.#backend) {
       telemetry.log.info({ chain, backend: next }, "pending backend selected");
@@ -121,7 +124,7 @@ export const decideBackend = (current: PendingBackend | undefined, facts: Backen
   if (current === "native") {
     return "native";
   }
-  if (facts.hasSubSecondBlocks && facts.isFeedStale) {
+  if (facts.isFeedStale && facts.hasSubSecondBlocks) {
     return "native";
   }
   return facts.hasFeeds ? "feed" : "node";
