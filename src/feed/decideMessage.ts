@@ -71,9 +71,9 @@ const hasOtherFee = (block: BlockMessages, { environment }: FeedMessage, { baseF
 
 /** A producer whose hashes are those of sealed blocks names the last one as the parent. Another hash may be of another branch. */
 const hasOtherHash = (
-  { hasSealedHashes }: SequenceState,
   block: BlockMessages,
   { environment }: FeedMessage,
+  { hasSealedHashes = false }: SequenceLimits,
 ): boolean => hasSealedHashes && block.messages.at(-1)?.commitments.blockHash !== environment?.parentHash;
 
 /**
@@ -90,7 +90,7 @@ const completenessOf = (
     return "incomplete";
   }
   const hasFewer = next.previous === undefined && block.messages.length < (limits.usualCount ?? 0);
-  return hasFewer || hasOtherHash(state, block, next) ? "unknown" : "complete";
+  return hasFewer || hasOtherHash(block, next, limits) ? "unknown" : "complete";
 };
 
 /** Two copies differ. If hashes are true, both have their own hash, so that the builder has replaced the message. */

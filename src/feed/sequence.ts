@@ -166,10 +166,8 @@ const begin = (state: SequenceState, message: FeedMessage): SequenceState => {
     return state;
   }
   const { number, parentHash } = environment;
-  const parent = state.blocks.at(-1)?.messages.at(-1);
-  const hasSealedHashes = state.hasSealedHashes || parent?.commitments.blockHash === parentHash;
   const blocks = [...state.blocks, { number, blockKey, parentHash, messages: [message] }];
-  return { ...state, hasBegun: true, hasSealedHashes, blocks };
+  return { ...state, hasBegun: true, blocks };
 };
 
 /**

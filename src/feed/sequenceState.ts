@@ -73,8 +73,6 @@ export interface SequenceState {
   readonly hasBegun: boolean;
   /** Whether messages too far above the head were discarded since the newest message that was added. */
   readonly hasDropped: boolean;
-  /** Whether a next block named the hash of a block's last message as its parent. Most producers send hashes of unfinished headers. */
-  readonly hasSealedHashes: boolean;
   /** Number of messages that were discarded for their hash. */
   readonly wrongHashes: number;
 }
@@ -87,6 +85,8 @@ export interface SequenceLimits {
   readonly maxDepth: number;
   /** The least number of messages that the newest complete blocks had. Infinite until one is known. Default: no number is compared. */
   readonly usualCount?: number | undefined;
+  /** A block's last message has the hash of the sealed block. Most producers send hashes of unfinished headers. Default: no. */
+  readonly hasSealedHashes?: boolean;
   /** Present: each message of this chain has the hash of its own header, so that other messages are discarded. */
   readonly trueHashes?: MessageHashes | undefined;
   /** Returns the base fee of the block after this one. `undefined`: the chain's rule is not known. */
@@ -105,7 +105,6 @@ export const emptySequence: SequenceState = {
   passed: [],
   hasBegun: false,
   hasDropped: false,
-  hasSealedHashes: false,
   wrongHashes: 0,
 };
 

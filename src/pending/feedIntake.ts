@@ -48,6 +48,8 @@ export class FeedIntake {
   readonly #hashes = new MessageHashes();
   /** A sealed block has shown that the hash of each message is that of its own header. */
   #hasTrueHashes = false;
+  /** The newest sealed block that equals its messages has the hash of the last one. */
+  #hasSealedHashes = false;
   /** Numbers of the newest blocks whose first message was discarded for its hash. */
   #wrongFirsts: ReadonlySet<bigint> = new Set();
 
@@ -149,6 +151,7 @@ export class FeedIntake {
     const equal = passed.findLast(({ differences }) => differences.length === 0);
     if (equal) {
       this.#hasTrueHashes = this.#hashes.isTrue(equal.block.parts.map(({ message }) => message));
+      this.#hasSealedHashes = equal.block.newest.commitments.blockHash === equal.sealed?.hash;
     }
   }
 
@@ -176,6 +179,7 @@ export class FeedIntake {
       maxDepth,
       baseFeeAfter,
       usualCount: Math.min(...this.#counts),
+      hasSealedHashes: this.#hasSealedHashes,
       trueHashes: this.#hasTrueHashes ? this.#hashes : undefined,
       verdictOf,
     };

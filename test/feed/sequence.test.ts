@@ -132,12 +132,13 @@ const sealedHashes = (number: bigint, parentHash?: Hash): readonly FeedMessage[]
 ];
 
 test("if last messages have sealed hashes, a block on another parent waits for the head", () => {
-  const { state, decisions } = play([...sealedHashes(101n), ...sealedHashes(102n)]);
+  const limits = { ...LIMITS, hasSealedHashes: true };
+  const { state, decisions } = play([...sealedHashes(101n), ...sealedHashes(102n)], emptySequence, HEAD, limits);
   assert.deepEqual(decisions, ["first", "next", "firstOfNextBlock", "next"]);
-  const other = play(sealedHashes(103n, hashOf(0xbad)), state);
+  const other = play(sealedHashes(103n, hashOf(0xbad)), state, HEAD, limits);
   assert.deepEqual(other.decisions, ["unconfirmed", "waiting"]);
   assert.deepEqual(shape(other.state), ["101: 0 1", "102: 0 1"]);
-  const followed = addHead(other.state, { number: 102n, hash: hashOf(0xbad) }, LIMITS);
+  const followed = addHead(other.state, { number: 102n, hash: hashOf(0xbad) }, limits);
   assert.deepEqual(shape(followed), ["103: 0 1"]);
   assert.ok(!isDegraded(followed));
 });

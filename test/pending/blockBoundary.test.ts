@@ -3,12 +3,12 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { nextBaseFee } from "../../src/ethereum/blockFees.ts";
 import { createOpForks } from "../../src/ethereum/chainForks.ts";
-import { formatQuantity } from "../../src/ethereum/hex.ts";
+import { formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { newestRulesAt } from "../../src/ethereum/rules.ts";
 import type { FeedMessage } from "../../src/feed/feedMessage.ts";
-import { txHash } from "../support/builders/flashblocks.ts";
-import { ALICE, account } from "./pendingRig.ts";
-import { block, createBegunRig, type Rig } from "./sealBlock.ts";
+import { flashblock, hashOf, raw, txHash } from "../support/builders/flashblocks.ts";
+import { ALICE, account, createRig } from "./pendingRig.ts";
+import { block, createBegunRig, type Rig, sealed } from "./sealBlock.ts";
 
 /** The last message of a block is lost or late, while the next block is shown. */
 
@@ -131,4 +131,31 @@ test("without blobGasUsed, which counts since Jovian, no message is taken for mi
   // The data footprint of block 101 is above its gas, so that another base fee follows than from the gas alone.
   await rig.send(...feeBlock(101n, 1_000_000n, { blobGasUsed: undefined }), ...feeBlock(102n, 123n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-2", "live"]);
+});
+
+test("a fork after which messages no longer have the hashes of sealed blocks costs the boundary of one block", async (t) => {
+  const rig = createRig(t);
+  const seal = async (number: bigint, lastHash: Hash): Promise<void> => {
+    const last = flashblock(1, { number, blockHash: lastHash, transactions: [raw(Number(number))] });
+    const messages = [flashblock(0, { number }), last];
+    await rig.send(...messages, flashblock(0, { number: number + 1n }));
+    modes.push([rig.shown(), rig.view().mode]);
+    rig.heads.move(sealed(messages, number));
+    await turn();
+  };
+  const modes: (readonly string[])[] = [];
+  for (const number of [101n, 102n, 103n]) {
+    await seal(number, hashOf(number));
+  }
+  for (const number of [104n, 105n, 106n]) {
+    await seal(number, hashOf(number * 1_000n));
+  }
+  assert.deepEqual(modes, [
+    ["101-1", "degraded"],
+    ["103-0", "live"],
+    ["104-0", "live"],
+    ["104-1", "degraded"],
+    ["106-0", "live"],
+    ["107-0", "live"],
+  ]);
 });
