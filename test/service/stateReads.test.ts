@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, test } from "node:test";
+import { after, type TestContext, test } from "node:test";
 import { z } from "zod";
+import { FairGate } from "../../src/limits/fairGate.ts";
+import type { QueueOwner } from "../../src/limits/fairQueue.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
@@ -151,10 +153,28 @@ test("state reads of a simulation are spent by its key", async (t) => {
 const MAX_CALLS = 1_600;
 const PART_CALLS = 100;
 const PART_REQUESTS = 2;
-/** More than the rounds of a modest client. */
+/** More than the turns that a modest client waits for, and less than the parts that another one has left. */
 const MAX_TURNS = 12;
+const MODEST_CLIENT = "203.0.113.2";
 /** The indexes of runs: see balancesOf. */
 const [WARMING, GREEDY, MODEST] = [[1, 2, 3], [4, 5], 6];
+
+/** Watches the gate of state reads. Returns the number of reads of the modest client that wait for a turn. */
+const watchModest = (t: TestContext): (() => number) => {
+  let waiting = 0;
+  const { run } = FairGate.prototype;
+  t.mock.method(FairGate.prototype, "run", function <T>(this: FairGate, owner: QueueOwner, task: () => Promise<T>) {
+    if (owner.clientId !== MODEST_CLIENT) {
+      return run.call(this, owner, task);
+    }
+    waiting++;
+    return run.call(this, owner, () => {
+      waiting--;
+      return task();
+    });
+  });
+  return () => waiting;
+};
 
 test("state reads of one client in flight are limited, and another client's come next", async (t) => {
   const held: { readonly index: number; readonly calls: number; release(): void }[] = [];
@@ -190,12 +210,14 @@ test("state reads of one client in flight are limited, and another client's come
   const areInFlight = (): boolean => held.reduce((sum, { calls }) => sum + calls, 0) > MAX_CALLS - PART_CALLS;
   await until(areInFlight, "the reads of one client are in flight");
   let hasAnswer = false;
-  const modest = simulate("203.0.113.2", balancesOf(5, MODEST)).then((answer) => {
+  const modestWaiting = watchModest(t);
+  const modest = simulate(MODEST_CLIENT, balancesOf(5, MODEST)).then((answer) => {
     hasAnswer = true;
     return answer;
   });
   let parts = 0;
   for (; !hasAnswer && parts < MAX_TURNS; parts++) {
+    await until(() => hasAnswer || modestWaiting() > 0, "the modest client waits");
     for (const { release } of held.splice(0, PART_REQUESTS)) {
       release();
     }
