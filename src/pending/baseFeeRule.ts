@@ -1,36 +1,31 @@
 import type { HeaderFields, Heads } from "../core/heads.ts";
 import { nextBaseFee } from "../ethereum/blockFees.ts";
-import { isData, isQuantity, parseData } from "../ethereum/hex.ts";
+import { type Data, parseData } from "../ethereum/hex.ts";
 import { type ChainForks, isOpForkActive, newestRulesAt } from "../ethereum/rules.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
+import { dataOf, ifWellFormed, isAbsent, numberOf } from "../verification/jsonFields.ts";
 
-interface FeeParent extends Omit<Parameters<typeof nextBaseFee>[0], "blobGasUsed"> {
+interface FeeParent {
   readonly number: bigint;
   readonly timestamp: bigint;
+  readonly gasLimit: bigint;
+  readonly gasUsed: bigint;
+  readonly baseFeePerGas: bigint;
   /** Undefined if the header or the message lacks it. */
   readonly blobGasUsed: bigint | undefined;
+  readonly extraData: Data;
 }
 
-const parentOf = (header: HeaderFields | undefined): FeeParent | undefined => {
-  const { number, timestamp, gasLimit, gasUsed, baseFeePerGas, blobGasUsed, extraData } = header ?? {};
-  return isQuantity(number) &&
-    isQuantity(timestamp) &&
-    isQuantity(gasLimit) &&
-    isQuantity(gasUsed) &&
-    isQuantity(baseFeePerGas) &&
-    (blobGasUsed === undefined || isQuantity(blobGasUsed)) &&
-    isData(extraData)
-    ? {
-        number: BigInt(number),
-        timestamp: BigInt(timestamp),
-        gasLimit: BigInt(gasLimit),
-        gasUsed: BigInt(gasUsed),
-        baseFeePerGas: BigInt(baseFeePerGas),
-        blobGasUsed: blobGasUsed === undefined ? undefined : BigInt(blobGasUsed),
-        extraData: parseData(extraData),
-      }
-    : undefined;
-};
+/** Throws MalformedField. */
+const parentOf = ({ number, timestamp, gasLimit, gasUsed, ...header }: HeaderFields): FeeParent => ({
+  number: numberOf(number),
+  timestamp: numberOf(timestamp),
+  gasLimit: numberOf(gasLimit),
+  gasUsed: numberOf(gasUsed),
+  baseFeePerGas: numberOf(header.baseFeePerGas),
+  blobGasUsed: isAbsent(header.blobGasUsed) ? undefined : numberOf(header.blobGasUsed),
+  extraData: dataOf(header.extraData),
+});
 
 /** Predicts the base fee of the next block, as long as the newest sealed block has the one that follows from its parent. */
 export class BaseFeeRule {
@@ -43,10 +38,11 @@ export class BaseFeeRule {
 
   follow(heads: Heads): void {
     const { number } = heads.latest;
-    const parent = parentOf(heads.header(number - 1n));
-    const sealed = parentOf(heads.header(number));
+    const parent = heads.header(number - 1n);
+    const sealed = heads.header(number);
     if (parent !== undefined && sealed !== undefined) {
-      this.#holds = this.#next(parent) === sealed.baseFeePerGas;
+      const holds = (): boolean => this.#next(parentOf(parent)) === numberOf(sealed.baseFeePerGas);
+      this.#holds = ifWellFormed(holds, this.#holds);
     }
   }
 
@@ -54,23 +50,17 @@ export class BaseFeeRule {
   readonly after = ({ messages }: BlockMessages): bigint | undefined => {
     const environment = messages[0]?.environment;
     const commitments = messages.at(-1)?.commitments;
-    return this.#holds && environment && commitments
-      ? this.#next({
-          ...environment,
-          extraData: parseData(environment.extraData),
-          gasUsed: commitments.gasUsed,
-          blobGasUsed: commitments.blobGasUsed,
-        })
-      : undefined;
+    return this.#holds && environment && commitments ? this.#next({ ...environment, ...commitments }) : undefined;
   };
 
   /** Since Jovian, `blobGasUsed` counts. Without it, the base fee is not known. */
   #next(parent: FeeParent): bigint | undefined {
     const forks = this.#forks();
     const rules = forks && newestRulesAt(forks, parent.number, parent.timestamp);
-    if (rules === undefined || (parent.blobGasUsed === undefined && isOpForkActive(rules, "jovian"))) {
+    const { blobGasUsed } = parent;
+    if (rules === undefined || (blobGasUsed === undefined && isOpForkActive(rules, "jovian"))) {
       return undefined;
     }
-    return nextBaseFee({ ...parent, blobGasUsed: parent.blobGasUsed ?? 0n }, rules);
+    return nextBaseFee({ ...parent, blobGasUsed: blobGasUsed ?? 0n, extraData: parseData(parent.extraData) }, rules);
   }
 }
