@@ -76,7 +76,7 @@ export type WrittenAccount = Omit<AccountChange, "slots">;
 /** The pre-confirmed chain above a sealed block, at one moment. It is immutable. */
 export interface PendingView {
   readonly mode: PendingMode;
-  /** Number, index and hash of the newest flashblock, or of the sealed block. Views with equal ids contain the same blocks. One may know more of their receipts. */
+  /** Number, index and hash of each block. Views with equal ids and bases contain the same blocks. One may know more of their receipts. */
   readonly id: string;
   /** The source of blocks, transactions, receipts and logs at `pending`. */
   readonly blocksFrom: PendingSource;

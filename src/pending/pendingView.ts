@@ -1,4 +1,3 @@
-import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
 import { larger } from "../ethereum/bigintOrder.ts";
@@ -17,8 +16,9 @@ export interface ViewParts {
   readonly chainAt: (hash: Hash) => PendingChain | undefined;
 }
 
-const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
-  newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
+/** A late message extends a block below the newest one. */
+const idOf = (blocks: readonly PendingBlock[]): string =>
+  blocks.map(({ number, index, hash }) => `${number}-${index}-${hash.slice(2, 18)}`).join("+");
 
 /** Returns the write sets of these parts of blocks, newest first. */
 const layersOf = (parts: readonly BlockPart[]): readonly StateChanges[] =>
@@ -54,7 +54,7 @@ export const createView = (parts: ViewParts): PendingView => {
 
   return {
     mode: parts.mode,
-    id: idOf(chain.base, newest),
+    id: idOf(blocks),
     blocksFrom,
     stateFrom,
     base: chain.base,

@@ -21,6 +21,7 @@ test("a late message of the block below leaves the shown block above", async (t)
   assert.ok(zero && one && late);
   await rig.send(zero, one, ...block(102n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
+  const { id } = rig.view();
   const release = rig.fake.hold();
   await rig.send(late);
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "unverified"]);
@@ -28,6 +29,7 @@ test("a late message of the block below leaves the shown block above", async (t)
   release();
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
+  assert.notEqual(rig.view().id, id, "threads keep values of the state by this id");
   const announced = rig.changes.flatMap(({ extended }) => extended).filter(({ kind }) => kind === "transactions");
   const hashes = announced.flatMap(({ block: { transactionHashes }, fromTransaction, toTransaction }) =>
     transactionHashes.slice(fromTransaction, toTransaction),
