@@ -8,7 +8,7 @@ import {
 const kindsOf = (source: string, feeds: readonly unknown[] = [{}]): readonly string[] => {
   const config = { name: "chain", pending: { feeds }, state: { source, prove: "auto" } };
   // Nothing else is used before a read.
-  const options = { config, upstreams: { nodes: [] }, pipeline: {}, served: {}, cost: {} };
+  const options = { config, upstreams: { nodes: [] }, pipeline: {}, served: { pending: {} }, cost: {} };
   return createWriteSetSources(options as unknown as WriteSetSourcesOptions).map(({ kind }) => kind);
 };
 
