@@ -3,6 +3,14 @@ import { smaller } from "./bigintOrder.ts";
 import { nativeContracts } from "./chainForks.ts";
 import { type Address, type Hash, isAddress, isQuantity, parseData } from "./hex.ts";
 import { areRulesKnown, type ChainForks, isForkActive, isOpForkActive, newestRulesAt, type Rules } from "./rules.ts";
+import {
+  BEACON_ROOTS,
+  BLOCK_HASHES,
+  BUILDER_DEPOSITS,
+  BUILDER_EXITS,
+  CONSOLIDATION_REQUESTS,
+  WITHDRAWAL_REQUESTS,
+} from "./systemContracts.ts";
 
 /** A difference between the rules of a node and those of forebay. */
 export interface RuleDifference {
@@ -18,16 +26,16 @@ const isRecord = (value: unknown): value is Fields => typeof value === "object" 
 
 /** System contracts with one address on all chains, and those with an address of the chain. Source: EIP-7910. */
 const SYSTEM_CONTRACTS = new Map<string, string | undefined>([
-  ["BEACON_ROOTS_ADDRESS", "0x000f3df6d732807ef1319fb7b8bb8522d0beac02"],
-  ["HISTORY_STORAGE_ADDRESS", "0x0000f90827f1c53a10cb7a02335b175320002935"],
-  ["WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS", "0x00000961ef480eb55e80d19ad83579a64c007002"],
-  ["CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS", "0x0000bbddc7ce488642fb579f8b00f3a590007251"],
+  ["BEACON_ROOTS_ADDRESS", BEACON_ROOTS],
+  ["HISTORY_STORAGE_ADDRESS", BLOCK_HASHES],
+  ["WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS", WITHDRAWAL_REQUESTS],
+  ["CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS", CONSOLIDATION_REQUESTS],
   ["DEPOSIT_CONTRACT_ADDRESS", undefined],
 ]);
 /** EIP-8282 */
 const AMSTERDAM_CONTRACTS = new Map([
-  ["BUILDER_DEPOSIT_CONTRACT_ADDRESS", "0x0000bff46984e3725691fa540a8c7589300d8282"],
-  ["BUILDER_EXIT_CONTRACT_ADDRESS", "0x000064d678505ad48f8ccb093bc65613800e8282"],
+  ["BUILDER_DEPOSIT_CONTRACT_ADDRESS", BUILDER_DEPOSITS],
+  ["BUILDER_EXIT_CONTRACT_ADDRESS", BUILDER_EXITS],
 ]);
 
 /** Returns the addresses of the system contracts in a node's response to eth_config (EIP-7910). */

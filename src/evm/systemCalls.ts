@@ -1,15 +1,12 @@
 import { type Address, formatWord, type Hash, parseData } from "../ethereum/hex.ts";
 import { numberBytes, stripZeros } from "../ethereum/rlp.ts";
+import { BEACON_ROOTS, BLOCK_HASHES } from "../ethereum/systemContracts.ts";
 import type { ActiveRules, ExecutionContext } from "./engine.ts";
 
 export const SYSTEM: Address = "0xfffffffffffffffffffffffffffffffffffffffe";
 /** The gas of a system call (EIP-4788). */
 export const SYSTEM_GAS = 30_000_000n;
-/** EIP-4788 */
-export const BEACON_ROOTS: Address = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
-/** EIP-2935 */
-export const BLOCK_HASHES: Address = "0x0000f90827f1c53a10cb7a02335b175320002935";
-/** Blocks that the ring buffer of either contract holds. */
+/** Blocks that the ring buffer of either contract holds: EIP-4788, EIP-2935. */
 export const RING_SLOTS = 8_191n;
 
 /** The values of a block's header that the system calls at its start store. */

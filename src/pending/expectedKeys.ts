@@ -4,8 +4,9 @@ import { type Address, formatData, formatQuantity, formatWord, type Hash } from 
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
+import { BEACON_ROOTS, BLOCK_HASHES } from "../ethereum/systemContracts.ts";
 import { StateKeySet } from "../evm/reads/stateKeySet.ts";
-import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
+import { SYSTEM } from "../evm/systemCalls.ts";
 import type { ExecutableMessage } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
 

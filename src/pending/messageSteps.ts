@@ -1,9 +1,10 @@
 import { NO_VALUES, type StateReader, type StateValues } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { formatWord, type Hash, parseData } from "../ethereum/hex.ts";
+import { BEACON_ROOTS, BLOCK_HASHES } from "../ethereum/systemContracts.ts";
 import type { BlockEnvironment, Engine, ExecutionContext } from "../evm/engine.ts";
 import type { SteppedRun } from "../evm/reads/complete.ts";
-import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS, type SystemCall, startCalls } from "../evm/systemCalls.ts";
+import { RING_SLOTS, type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
 import type { ExecutableMessage } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";

@@ -9,6 +9,12 @@ import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry } from "../ethereum/receipt.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../ethereum/rules.ts";
+import {
+  BUILDER_DEPOSITS,
+  BUILDER_EXITS,
+  CONSOLIDATION_REQUESTS,
+  WITHDRAWAL_REQUESTS,
+} from "../ethereum/systemContracts.ts";
 import type { ActiveRules, BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
 import { footprintScalarOf } from "../evm/opChainFees.ts";
 import type { ReadRecorder } from "../evm/readRecorder.ts";
@@ -126,15 +132,6 @@ const blobGasUsed = (calls: readonly SimulatedCall[], footprint: bigint | undefi
     ? calls.reduce((sum, { result }) => sum + result.blobGasUsed, 0n)
     : footprint * BigInt(calls.length);
 
-/** The contract of EIP-7002. */
-const WITHDRAWALS: Address = "0x00000961ef480eb55e80d19ad83579a64c007002";
-/** The contract of EIP-7251. */
-const CONSOLIDATIONS: Address = "0x0000bbddc7ce488642fb579f8b00f3a590007251";
-/** EIP-8282 */
-const BUILDERS: readonly Address[] = [
-  "0x0000bff46984e3725691fa540a8c7589300d8282",
-  "0x000064d678505ad48f8ccb093bc65613800e8282",
-];
 /** keccak("DepositEvent(bytes,bytes,bytes,bytes,bytes)"), the topic of EIP-6110. */
 const DEPOSIT_TOPIC = "0x649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5";
 /** Offset and length of the five fields in the data of a deposit event (EIP-6110). */
@@ -164,10 +161,10 @@ const runRequests = async (
   const deposits = logs.filter(({ address, topics }) => address === depositContract && topics[0] === DEPOSIT_TOPIC);
   const requests = [
     concatBytes(deposits.map(({ data }) => depositRequest(parseData(data)))),
-    await contracts.call(WITHDRAWALS, NOTHING),
-    await contracts.call(CONSOLIDATIONS, NOTHING),
+    await contracts.call(WITHDRAWAL_REQUESTS, NOTHING),
+    await contracts.call(CONSOLIDATION_REQUESTS, NOTHING),
   ];
-  for (const contract of contracts.isActive(8282) ? BUILDERS : []) {
+  for (const contract of contracts.isActive(8282) ? [BUILDER_DEPOSITS, BUILDER_EXITS] : []) {
     requests.push(await contracts.call(contract, NOTHING));
   }
   const hash = createHash("sha256");

@@ -32,10 +32,7 @@ export interface CheckContext extends TransactionContext {
   readonly engine: ActiveRules;
 }
 
-export const checkNonce = (
-  { state, reads }: Pick<CheckContext, "state" | "reads">,
-  { from, nonce }: TransactionMessage,
-): void => {
+export const checkNonce = ({ state, reads }: CheckContext, { from, nonce }: TransactionMessage): void => {
   reads?.account(from, "nonce");
   const next = state.nonceOf(from);
   if (next !== nonce) {
@@ -53,10 +50,7 @@ export const checkNonce = (
 export const isDelegation = (code: Uint8Array): boolean =>
   code.length === DELEGATION_BYTES && DELEGATION.every((byte, at) => code[at] === byte);
 
-export const checkSender = (
-  { engine, state, reads }: Pick<CheckContext, "engine" | "state" | "reads">,
-  { from, gas }: TransactionMessage,
-): void => {
+export const checkSender = ({ engine, state, reads }: CheckContext, { from, gas }: TransactionMessage): void => {
   const cap = forkNumbers(engine.rules).maxTransactionGas;
   if (engine.isActive(7825) && gas > cap) {
     throw new TransactionError("gasCap", `transaction gas limit too high (cap: ${cap}, tx: ${gas})`);
@@ -71,10 +65,7 @@ export const checkSender = (
   }
 };
 
-export const checkFees = (
-  { block, reads }: Pick<CheckContext, "block" | "reads">,
-  message: TransactionMessage,
-): void => {
+export const checkFees = ({ block, reads }: CheckContext, message: TransactionMessage): void => {
   reads?.environment("BASEFEE");
   const { baseFee } = block;
   const { from, maxFeePerGas, maxPriorityFeePerGas } = message;
@@ -93,7 +84,7 @@ export const checkFees = (
 };
 
 export const checkBlobs = (
-  { engine, block, reads }: Pick<CheckContext, "engine" | "block" | "reads">,
+  { engine, block, reads }: CheckContext,
   message: TransactionMessage,
   isFree: boolean,
 ): void => {
@@ -142,7 +133,7 @@ interface Charge {
 }
 
 export const checkFunds = (
-  { state, reads }: Pick<CheckContext, "state" | "reads">,
+  { state, reads }: CheckContext,
   message: TransactionMessage,
   { blobGas, charged, extraCost }: Charge,
 ): void => {

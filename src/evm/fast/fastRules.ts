@@ -41,23 +41,15 @@ export const fastRulesOf = ({ chainId, fork, op }: Rules): FastRules => {
 /** The EIPs that code outside the module asks for, by the fork that activated them. */
 const EIPS: ReadonlyMap<number, EthereumFork> = new Map([
   [1559, "london"],
-  [3529, "london"],
   [3651, "shanghai"],
   [3860, "shanghai"],
-  [4895, "shanghai"],
   [4788, "cancun"],
-  [4844, "cancun"],
   [2935, "prague"],
-  [6110, "prague"],
-  [7002, "prague"],
-  [7251, "prague"],
   [7623, "prague"],
   [7702, "prague"],
   [7594, "osaka"],
   [7825, "osaka"],
-  [2780, "amsterdam"],
   [7708, "amsterdam"],
-  [7954, "amsterdam"],
   [8037, "amsterdam"],
   [8282, "amsterdam"],
 ]);

@@ -1,6 +1,16 @@
 import { type Address, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
+import { BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../ethereum/opFees.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
+import {
+  BEACON_ROOTS,
+  BLOCK_HASHES,
+  BUILDER_DEPOSITS,
+  BUILDER_EXITS,
+  CONSOLIDATION_REQUESTS,
+  WITHDRAWAL_REQUESTS,
+} from "../../ethereum/systemContracts.ts";
+import { isDelegation } from "../../evm/checks/transactionChecks.ts";
 import { type BlockWrites, type MutableAccounts, type MutableWrites, writesOf } from "../writeSet.ts";
 import { hasAllCreations, mayLeaveOutAccounts } from "./leftOutAccounts.ts";
 import type { TracedBlock, TracedTransaction } from "./tracedBlock.ts";
@@ -43,9 +53,6 @@ const forgetAccount = (writes: MutableWrites): void => {
   forgetCode(writes);
   forgetSlots(writes);
 };
-
-const isDelegation = (code: Uint8Array | undefined): boolean =>
-  code !== undefined && code[0] === 0xef && code[1] === 0x01 && code[2] === 0x00;
 
 const addCode = (writes: MutableWrites, { code, codeHash }: DiffAccount): void => {
   if (code !== undefined) {
@@ -90,7 +97,7 @@ class TraceComposition {
     calls: TransactionCalls | undefined,
   ): void {
     for (const [address, before] of pre) {
-      if (isDelegation(before.code)) {
+      if (before.code !== undefined && isDelegation(before.code)) {
         this.#delegating.add(address);
       }
       // The account was destroyed, or the tracer only saw a SELFDESTRUCT that had no effect or was reverted.
@@ -173,26 +180,16 @@ export const composeTrace = (parts: TraceParts): BlockWrites => {
 };
 
 /** Contracts whose storage a block writes outside its transactions, in any block and also before their fork. */
-const SYSTEM_CONTRACTS: readonly Address[] = [
-  /** EIP-4788 */
-  "0x000f3df6d732807ef1319fb7b8bb8522d0beac02",
-  /** EIP-2935 */
-  "0x0000f90827f1c53a10cb7a02335b175320002935",
-  /** EIP-7002 */
-  "0x00000961ef480eb55e80d19ad83579a64c007002",
-  /** EIP-7251 */
-  "0x0000bbddc7ce488642fb579f8b00f3a590007251",
-  /** EIP-8282 */
-  "0x0000bff46984e3725691fa540a8c7589300d8282",
-  "0x000064d678505ad48f8ccb093bc65613800e8282",
+const SYSTEM_CONTRACTS = [
+  ...[BEACON_ROOTS, BLOCK_HASHES, WITHDRAWAL_REQUESTS, CONSOLIDATION_REQUESTS, BUILDER_DEPOSITS, BUILDER_EXITS],
 ];
 
 /** Accounts of the OP stack that collect fees. Other chains have nothing at these addresses. */
 const FEE_VAULTS: readonly Address[] = [
   "0x4200000000000000000000000000000000000011",
-  "0x4200000000000000000000000000000000000019",
-  "0x420000000000000000000000000000000000001a",
-  "0x420000000000000000000000000000000000001b",
+  BASE_FEE_VAULT,
+  L1_FEE_VAULT,
+  OPERATOR_FEE_VAULT,
 ];
 
 /**

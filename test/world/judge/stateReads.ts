@@ -1,5 +1,6 @@
 import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
-import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
+import { BEACON_ROOTS, BLOCK_HASHES } from "../../../src/ethereum/systemContracts.ts";
+import { RING_SLOTS } from "../../../src/evm/systemCalls.ts";
 import { pick } from "../../support/builders/randomValues.ts";
 import {
   LEFT_OUT_SLOTS,

@@ -1,7 +1,8 @@
 import { type Address, type Data, formatData, type Hash } from "../../../src/ethereum/hex.ts";
 import type { GasRefund } from "../../../src/ethereum/postExec.ts";
+import { BEACON_ROOTS, BLOCK_HASHES } from "../../../src/ethereum/systemContracts.ts";
 import { encodeDeposit } from "../../../src/ethereum/transaction.ts";
-import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
+import { RING_SLOTS } from "../../../src/evm/systemCalls.ts";
 import { createRandom, pick } from "../../support/builders/randomValues.ts";
 import type { Withdrawal } from "../chain/sealedBlock.ts";
 import type { BlockDraft } from "./blockDraft.ts";

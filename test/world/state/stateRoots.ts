@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { type Address, type Data, formatQuantity, type Hash, parseData } from "../../../src/ethereum/hex.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
-import { BEACON_ROOTS, BLOCK_HASHES } from "../../../src/evm/systemCalls.ts";
+import { BEACON_ROOTS, BLOCK_HASHES } from "../../../src/ethereum/systemContracts.ts";
 import type { ProofResponse } from "../../support/builders/provenState.ts";
 import type { BlockDraft, PhaseDiff } from "./blockDraft.ts";
 import { CodeHashes } from "./codeHashes.ts";
