@@ -15,7 +15,6 @@ import { trackInFlight } from "../http/trackInFlight.ts";
 import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { directNodeCall } from "../nodes/directNodeCall.ts";
 import { nodeName } from "../nodes/nodeConfig.ts";
-import { noExecutor } from "../pending/executableMessage.ts";
 import { Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
 import { type RulesWatch, watchRules } from "../runs/rulesWatch.ts";
@@ -220,7 +219,7 @@ export class Chain {
     this.#rules = rules;
     this.#execution = rules && new ChainExecution(parts, { rules, state: this.state });
     const hasFeed = config.pending.feeds.length > 0;
-    pending.begin((hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor);
+    pending.begin(hasFeed ? this.#execution?.executor() : undefined);
     this.#isKnown = true;
   }
 

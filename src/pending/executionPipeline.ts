@@ -3,7 +3,7 @@ import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { FeedMessage } from "../feed/feedMessage.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import type { ExtraBlockFields, PendingChain } from "./applyMessage.ts";
-import { type Execution, type Executor, noExecutor } from "./executableMessage.ts";
+import { type Execution, noExecutor } from "./executableMessage.ts";
 import { MessageRecord } from "./messageRecord.ts";
 
 export interface ExecutionPipelineOptions {
@@ -51,7 +51,7 @@ export class ExecutionPipeline {
   }
 
   /** Must be called before the first message. */
-  begin(executor: Executor): void {
+  begin(executor = noExecutor): void {
     this.#executor = executor;
   }
 

@@ -27,8 +27,8 @@ export class Pending implements CurrentViews {
     this.#parts = createPendingParts(options, { executed: () => this.#onExecuted(), probed: () => this.#publish() });
   }
 
-  /** Begins to follow heads and feed. `executor`: executes the feed's messages. */
-  begin(executor: Executor): void {
+  /** Begins to follow heads and feed. `executor` executes the feed's messages. Undefined: the chain's rules are not known. */
+  begin(executor: Executor | undefined): void {
     const { heads, openFeed } = this.#options;
     this.#parts.pipeline.begin(executor);
     const first = heads.current();

@@ -1,10 +1,9 @@
 import type { StateSource } from "../core/stateReader.ts";
-import type { EngineKind, ModuleKind } from "../evm/engine.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type PoolLane, WorkerPoolError } from "../threads/poolLane.ts";
 import type { EvmLaneOptions, EvmThreads } from "./evmThreads.ts";
-import type { EvmRun, EvmRunOutput, EvmTaskData, RunOutcome, StateRequest } from "./runMessages.ts";
+import type { EvmRun, EvmRunOutput, RunOutcome, StateRequest } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
 /** A run waits for a thread as long as this number of runs may take. The next thread is that of a client with fewer turns. */
@@ -18,12 +17,10 @@ const MAX_DEFAULT_WORKERS = 4;
 /** The default of `simulate.workers`. */
 export const defaultWorkers = (cores: number): number => Math.min(MAX_DEFAULT_WORKERS, Math.max(1, cores - 1));
 
-export interface EvmWorkersOptions extends Pick<EvmLaneOptions, "size" | "isReserved"> {
+export interface EvmWorkersOptions extends Pick<EvmLaneOptions, "engine" | "module" | "size" | "isReserved"> {
   /** The chain's name. Threads cache values of the state by chain. */
-  readonly chain?: string;
-  readonly engine?: EngineKind;
-  /** The module that the chain needs. */
-  readonly module?: ModuleKind;
+  readonly chain: string;
+  /** Default: MAX_WAITING. */
   readonly maxWaiting?: number;
   /** The threads of all chains. */
   readonly threads: EvmThreads;
@@ -43,27 +40,13 @@ export interface RunRequest extends Pick<EvmRun, "name" | "input" | "nativeContr
 
 /** Executes EVM code of one chain in threads. They have no network: they request missing state from the run's StateSource. */
 export class EvmWorkers {
-  readonly #chain: string;
-  readonly #data: EvmTaskData;
-  readonly #threads: EvmThreads;
+  readonly #options: EvmWorkersOptions;
   readonly #lane: PoolLane;
-  readonly #onDeadline: (() => void) | undefined;
 
   constructor(options: EvmWorkersOptions) {
-    const {
-      chain = "",
-      engine = "fast",
-      module = "ethereum",
-      maxWaiting = MAX_WAITING,
-      size,
-      isReserved,
-      threads,
-    } = options;
-    this.#chain = chain;
-    this.#data = { engine, module };
-    this.#threads = threads;
-    this.#lane = this.#threads.lane({ ...this.#data, size, maxWaiting, isReserved });
-    this.#onDeadline = options.onDeadline;
+    const { engine, module, maxWaiting = MAX_WAITING, size, isReserved, threads } = options;
+    this.#options = options;
+    this.#lane = threads.lane({ engine, module, size, maxWaiting, isReserved });
   }
 
   /**
@@ -78,7 +61,7 @@ export class EvmWorkers {
         throw error;
       }
       if (error.reason === "deadline") {
-        this.#onDeadline?.();
+        this.#options.onDeadline?.();
       }
       throw rpcErrorOf(error, request.timeoutMs);
     }
@@ -86,10 +69,12 @@ export class EvmWorkers {
 
   async #run(request: RunRequest): Promise<EvmRunOutput> {
     const { source, begin, timeoutMs, owner, signal, ...named } = request;
+    const { chain, engine, module } = this.#options;
     const input: EvmRun = {
-      ...this.#data,
       ...named,
-      chain: this.#chain,
+      chain,
+      engine,
+      module,
       stateId: source.id,
       expected: named.isPrivate ? source.expected : undefined,
       timeLimitMs: timeoutMs - ABORT_AHEAD_MS,
@@ -97,7 +82,7 @@ export class EvmWorkers {
     const output = await this.#lane.run({
       input,
       // A thread that ran on this state has cached a part of it.
-      affinity: source.id === "" || named.isPrivate ? undefined : `${this.#chain} ${source.id}`,
+      affinity: source.id === "" || named.isPrivate ? undefined : `${chain} ${source.id}`,
       onRequest: (request) => {
         const { keys, calls } = request as StateRequest;
         return source.read(keys, signal, calls);
@@ -117,7 +102,7 @@ export class EvmWorkers {
   }
 
   async close(): Promise<void> {
-    await this.#threads.closeLane(this.#lane);
+    await this.#options.threads.closeLane(this.#lane);
   }
 }
 

@@ -11,11 +11,15 @@ import type { CallInput } from "../../src/simulation/callExecution.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
+import { PLAIN_CHAIN } from "../support/servers/evmWorkers.ts";
 import { runEcho, startEchoThreads } from "./echoThreads.ts";
 
 test("63 chains share four threads", async (t) => {
   const { threads, most } = startEchoThreads(t);
-  const chains = Array.from({ length: 63 }, (_, at) => new EvmWorkers({ threads, chain: `chain ${at}`, size: 4 }));
+  const chains = Array.from(
+    { length: 63 },
+    (_, at) => new EvmWorkers({ ...PLAIN_CHAIN, threads, chain: `chain ${at}`, size: 4 }),
+  );
   const outputs = await Promise.all(chains.map((workers, at) => runEcho(workers, "echo", at)));
   assert.deepEqual(
     outputs.map(({ output }) => output),
@@ -28,8 +32,8 @@ test("63 chains share four threads", async (t) => {
 
 test("the reserved thread of one chain takes only its runs, and ends with it", async (t) => {
   const { threads, count } = startEchoThreads(t);
-  const reserved = new EvmWorkers({ threads, size: 1, isReserved: true });
-  const others = new EvmWorkers({ threads, size: 1 });
+  const reserved = new EvmWorkers({ ...PLAIN_CHAIN, threads, size: 1, isReserved: true });
+  const others = new EvmWorkers({ ...PLAIN_CHAIN, threads, size: 1 });
   const leaving = new AbortController();
   const hanging = [0, 1].map((at) => runEcho(others, "hang", at, leaving.signal));
   assert.equal((await runEcho(reserved, "echo", 2)).output, 2);
@@ -52,7 +56,7 @@ test("chains with other engines share a thread, and no chain reads values of ano
   const threads = new EvmThreads({ entry: workerEntry("evm") });
   t.after(() => threads.close());
   const call = async (chain: string, byte: string, engine: EngineKind) => {
-    const workers = new EvmWorkers({ threads, chain, engine, size: 1 });
+    const workers = new EvmWorkers({ ...PLAIN_CHAIN, threads, chain, engine, size: 1 });
     // Both states have the same identifier. The code returns the byte.
     const source = plainSource("state", new Map([[CONTRACT, accountOf(`60${byte}60005260206000f3`)]]));
     const input: CallInput = {

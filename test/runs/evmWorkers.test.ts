@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { EvmWorkers } from "../../src/runs/evmWorkers.ts";
+import { PLAIN_CHAIN } from "../support/servers/evmWorkers.ts";
 import { runEcho, startEchoThreads } from "./echoThreads.ts";
 
 const createPool = (t: TestContext) => {
   const { threads, count } = startEchoThreads(t);
-  const pool = new EvmWorkers({ threads, size: 3 });
+  const pool = new EvmWorkers({ ...PLAIN_CHAIN, threads, size: 3 });
   const run = (name: "echo" | "hang", input: unknown, signal?: AbortSignal) => runEcho(pool, name, input, signal);
   return { run, threads: count };
 };

@@ -7,12 +7,15 @@ import type { CallInput } from "../../../src/simulation/callExecution.ts";
 import { PARENT } from "../builders/parentBlock.ts";
 import { plainSource } from "../fakes/plainSource.ts";
 
+/** The options of a chain whose engine and module do not matter. */
+export const PLAIN_CHAIN = { chain: "chain", engine: "fast", module: "ethereum" } as const;
+
 type OwnWorkersOptions = Partial<Omit<EvmWorkersOptions & EvmThreadsOptions, "threads" | "size" | "isReserved">>;
 
 /** Creates workers with one thread, which ends with them. */
 export const createWorkers = ({ onThreads, onFailure, ...options }: OwnWorkersOptions = {}): EvmWorkers => {
   const threads = new EvmThreads({ entry: workerEntry("evm"), onThreads, onFailure });
-  return new EvmWorkers({ ...options, threads, size: 1, isReserved: true });
+  return new EvmWorkers({ ...PLAIN_CHAIN, ...options, threads, size: 1, isReserved: true });
 };
 
 /** Creates workers whose thread has loaded: deadlines of runs are shorter than that may take on a busy machine. */
