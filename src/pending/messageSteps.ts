@@ -1,12 +1,15 @@
 import { NO_VALUES, type StateReader, type StateValues } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { formatWord, type Hash, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
+import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { BEACON_ROOTS, BLOCK_HASHES } from "../ethereum/systemContracts.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, UnknownTransactionType } from "../ethereum/transaction.ts";
 import type { BlockEnvironment, Engine, ExecutionContext } from "../evm/engine.ts";
 import type { SteppedRun } from "../evm/reads/complete.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import { RING_SLOTS, type SystemCall, startCalls } from "../evm/systemCalls.ts";
-import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
-import type { ExecutableMessage } from "./executableMessage.ts";
+import type { DecodedTransaction, ExecutableMessage, UnverifiedReason } from "./executableMessage.ts";
 import type { Prepared } from "./executeTransaction.ts";
 
 /** What one message executes: the calls at its block's start, and its transactions. */
@@ -74,6 +77,44 @@ export class MessageSteps {
     };
   }
 }
+
+/** A decoded transaction of a flashblock, before its execution. */
+interface Decoded {
+  readonly raw: Uint8Array;
+  readonly identity: DecodedTransaction;
+  readonly prepared: Prepared | undefined;
+  readonly unverified: UnverifiedReason | undefined;
+  /** Details of `unverified`, for the log. */
+  readonly cause?: string;
+}
+
+/**
+ * Decodes a transaction for a chain. Invalid bytes have only a hash, and are `undecodable`. A transaction of a type that is not known
+ * here may be right: it is `unexecutable`.
+ */
+export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => {
+  try {
+    const transaction = parseTransaction(raw);
+    const { hash } = transaction;
+    if (transaction.type === DEPOSIT_TYPE) {
+      return { raw, identity: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
+    }
+    const sender = recoverSender(transaction);
+    if (sender === undefined) {
+      return { raw, identity: { hash, sender }, prepared: undefined, unverified: "undecodable" };
+    }
+    const isForeign = transaction.chainId !== undefined && transaction.chainId !== chainId;
+    const unverified = isForeign ? "foreignChain" : undefined;
+    return { raw, identity: { hash, sender }, prepared: { transaction, sender }, unverified };
+  } catch (error) {
+    if (!(error instanceof InvalidTransaction)) {
+      throw error;
+    }
+    const identity = { hash: keccak256Hex(raw), sender: undefined };
+    const unverified = error instanceof UnknownTransactionType ? "unexecutable" : "undecodable";
+    return { raw, identity, prepared: undefined, unverified, cause: error.message };
+  }
+};
 
 const BLOB_BASE_FEE_WITHOUT_BLOBS = 1n;
 

@@ -6,9 +6,9 @@ import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethe
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { mergeChanges } from "../../src/evm/reads/writtenState.ts";
-import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { ExecutableMessage, Execution } from "../../src/pending/executableMessage.ts";
 import { ExecutorClient } from "../../src/pending/executorClient.ts";
+import { decodeTransaction } from "../../src/pending/messageSteps.ts";
 import { createMessageRunner } from "../support/builders/messageRunner.ts";
 import { createNodeState } from "../support/builders/nodeState.ts";
 import { createWorkers } from "../support/servers/evmWorkers.ts";

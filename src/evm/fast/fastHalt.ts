@@ -5,6 +5,7 @@ import { forkNumbers } from "../checks/forkNumbers.ts";
 import {
   ADDRESS_COLLISION,
   CODE_TOO_LARGE,
+  FORMAT_PREFIX,
   formatCodeStore,
   formatOutOfGas,
   formatOverflow,
@@ -21,6 +22,7 @@ import {
   NONCE_OVERFLOW,
   OUT_OF_GAS,
   REENTRANCY_SENTRY,
+  STACK_LIMIT,
   WRITE_PROTECTION,
   wordsOf,
 } from "../halts/haltText.ts";
@@ -108,10 +110,6 @@ const formatStep = (code: number, step: LastStep, place: Place): string => {
   }
 };
 
-const STACK_LIMIT = 1024;
-/** EIP-3541 */
-const FORMAT_BYTE = 0xef;
-
 /** geth compares the stack with the opcode's minimum and maximum first. revm also has STACK_OVERFLOW for a DUP of a word that the stack lacks. */
 const describeStack = (code: number, { opCode, operand, stackLength }: LastStep, halted: HaltedFrame): string => {
   if (stackLength < inputsOf(opCode)) {
@@ -150,7 +148,7 @@ const describeSize = (code: number, step: LastStep, rules: Rules): string => {
   }
   const [offset = 0n, length = 0n] = step.stack;
   const left = halted.gasLeft - larger(memoryGas(wordsOf(offset + length)) - halted.highestMemCost, 0n);
-  if (step.firstOutputByte === FORMAT_BYTE || (!isForkActive(rules, "amsterdam") && left < length * CODE_BYTE_GAS)) {
+  if (step.firstOutputByte === FORMAT_PREFIX || (!isForkActive(rules, "amsterdam") && left < length * CODE_BYTE_GAS)) {
     return formatCodeStore(step.firstOutputByte);
   }
   return `${CODE_TOO_LARGE}: code size ${length} limit ${limit}`;

@@ -5,13 +5,14 @@ import { calledAddress, inputsOf, memoryAccesses, nameOfUndefined, RETURNDATACOP
 
 // geth's error texts. Source: geth, core/vm/errors.go.
 
-const STACK_LIMIT = 1024;
+export const STACK_LIMIT = 1024;
 const UINT64 = 2n ** 64n;
 const WORD_BYTES = 32n;
 /** The largest memory that geth prices. Source: geth, core/vm/gas_table.go, memoryGasCost. */
 const MAX_PRICED_MEMORY = 0x1f_ffff_ffe0n;
 
-const FORMAT_PREFIX = 0xef;
+/** EIP-3541 */
+export const FORMAT_PREFIX = 0xef;
 export const OUT_OF_GAS = "out of gas";
 /** SSTORE with 2,300 gas or less (EIP-2200). */
 export const REENTRANCY_SENTRY = `${OUT_OF_GAS}: not enough gas for reentrancy sentry`;
