@@ -208,14 +208,13 @@ const parseFlashblockAccessList = (metadata: Fields, diff: unknown): readonly Li
   }
 };
 
+/** A message may be nested deeper than the stack. */
 const findChanges = (value: unknown): readonly unknown[] | undefined => {
-  if (Array.isArray(value)) {
-    return value;
+  let inner = value;
+  while (isFields(inner)) {
+    inner = inner.account_changes ?? inner.accountChanges ?? inner.access_list;
   }
-  if (!isFields(value)) {
-    return undefined;
-  }
-  return findChanges(value.account_changes ?? value.accountChanges ?? value.access_list);
+  return Array.isArray(inner) ? inner : undefined;
 };
 
 const parseAccount = (value: unknown): ListedAccount => {

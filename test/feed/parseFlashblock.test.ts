@@ -145,6 +145,13 @@ test("no text makes the parser throw", () => {
   );
 });
 
+test("a list inside many objects does not make the parser throw", () => {
+  const depth = 100_000;
+  const nested = `${'{"access_list":'.repeat(depth)}[]${"}".repeat(depth)}`;
+  const text = JSON.stringify(wireMessage(1, { metadata: { access_list: "nested" } })).replace('"nested"', nested);
+  assert.ok("message" in parseFlashblock(text));
+});
+
 test("access lists of three chains return the same accounts and slots, and other formats are ignored", () => {
   const address = `0x${"ab".repeat(20)}`;
   const slot = (number: number) => `0x${number.toString(16).padStart(64, "0")}`;
