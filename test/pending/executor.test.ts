@@ -94,9 +94,7 @@ test("messages of a real sequencer are executed and verified, and become the bas
   assert.deepEqual(rig.failures, []);
 });
 
-test("a message whose state is not read keeps the messages of the next block waiting for 2 s only", {
-  timeout: 30_000,
-}, async (t) => {
+test("a message whose state is not read does not keep the messages of the next block waiting", async (t) => {
   const read = Promise.withResolvers<void>();
   const { devnet, rig, send, step, seal } = await start(t, {
     beforeRead: ({ number }) => (number === 0n ? read.promise : Promise.resolve()),
@@ -105,12 +103,8 @@ test("a message whose state is not read keeps the messages of the next block wai
   await devnet.step();
   await until(() => rig.pending.view().pending?.mode === "unverified", "the message is late");
   await seal();
-  const sealedMs = performance.now();
   await send({ to: RECIPIENT, value: 1n });
   const { number } = (await step()).newest ?? {};
   assert.equal(number, 2n);
-  const tookMs = performance.now() - sealedMs;
-  t.diagnostic(`${Math.round(tookMs)} ms`);
-  assert.ok(tookMs < 4_000, `${tookMs} ms`);
   read.resolve();
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import type { StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
@@ -184,4 +185,23 @@ test("a message without a result is reported with its cause, and one whose base 
   executor.rebase(OTHER, undefined);
   await assert.rejects(replaced, { message: "the base is another block now" });
   assert.deepEqual(failures, ["1-0: execution aborted (timeout = 10s)"]);
+});
+
+test("messages of a sealed block end 2 s after it, and those of the next one do not", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const run = ({ signal }: RunRequest): Promise<never> =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const executor = createClient(t, { workers: { run, close: () => Promise.resolve() } });
+  const ended: string[] = [];
+  const execute = (id: number): Promise<unknown> =>
+    executor.execute(createJob(id)).catch(({ message }: Error) => ended.push(`${id}: ${message}`));
+  const sealed = [execute(1), execute(2)];
+  execute(3);
+  executor.rebase(OTHER, 2);
+  t.mock.timers.tick(1_999);
+  await turn();
+  assert.deepEqual(ended, []);
+  t.mock.timers.tick(1);
+  await Promise.all(sealed);
+  assert.deepEqual(ended, ["1: its block is sealed", "2: its block is sealed"]);
 });
