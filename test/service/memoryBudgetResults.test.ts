@@ -91,7 +91,7 @@ test("responses of nodes that slow readers do not read stay within the client's 
 });
 
 test("a client that reads nothing of a response is disconnected after the write timeout", async (t) => {
-  const { used, open } = await start(t, { writeTimeoutMs: 200 });
+  const { used, open } = await start(t, { writeTimeoutMs: 1_000 });
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "custom_large", params: [] });
   const socket = open(ATTACKER, (headOf(body.length) + body).repeat(PIPELINED));
   socket.pause();

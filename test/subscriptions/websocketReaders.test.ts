@@ -167,18 +167,33 @@ test("closing waits for calls in flight and accepts no new ones", async (context
 });
 
 test("a connection without pongs ends, an idle one is closed, and one with subscriptions stays open", async (context) => {
-  const idle = await connect(context, nothing, { webSocketPingMs: 5, webSocketIdleMs: 1 });
+  // Pings are sent by the test: a stall between two real ones would end any connection.
+  context.mock.timers.enable({ apis: ["setInterval"] });
+  const options = { webSocketPingMs: 250, webSocketIdleMs: 0 };
+  const sendPings = () => context.mock.timers.tick(options.webSocketPingMs);
+  const idle = await connect(context, nothing, options);
+  sendPings();
   assert.deepEqual(await idle.closed, { code: 1001, reason: "idle" });
 
-  const busy = await connect(context, nothing, { webSocketPingMs: 250, webSocketIdleMs: 1 });
+  const busy = await connect(context, async () => ({ chunks: [Buffer.from("1")] }), options);
   const subscriber = await busy.ask();
   const left = Promise.withResolvers<void>();
   subscriber.subscriptions.set("0x1", left.resolve);
-  await once(busy.client, "ping");
-  await once(busy.client, "ping");
-  assert.ok(subscriber.isOpen);
+  for (let pings = 0; pings < 2; pings++) {
+    const pinged = once(busy.client, "ping");
+    sendPings();
+    await pinged;
+    // It follows the pong.
+    const answered = once(busy.client, "message");
+    busy.client.send("{}");
+    await answered;
+    assert.ok(subscriber.isOpen);
+  }
   // A paused client reads no ping, so that it answers none.
   busy.client.pause();
+  sendPings();
+  assert.ok(subscriber.isOpen);
+  sendPings();
   await left.promise;
   assert.ok(!subscriber.isOpen);
 });
