@@ -260,7 +260,8 @@ test("a response over its limit is an error before the first byte and breaks off
 });
 
 test("a client that disconnects ends its open streams", async () => {
-  let ended = 0;
+  let open = 2;
+  const ended = Promise.withResolvers<void>();
   const forever = async (): Promise<Reply> => ({
     body: (async function* () {
       try {
@@ -268,7 +269,10 @@ test("a client that disconnects ends its open streams", async () => {
           yield bytes("1");
         }
       } finally {
-        ended++;
+        open--;
+        if (open === 0) {
+          ended.resolve();
+        }
       }
     })(),
   });
@@ -283,8 +287,7 @@ test("a client that disconnects ends its open streams", async () => {
       break;
     }
   }
-  await new Promise(setImmediate);
-  assert.equal(ended, 2);
+  await ended.promise;
 });
 
 test("a batch reports its error responses, and a notification has none", async () => {

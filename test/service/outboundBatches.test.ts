@@ -191,8 +191,10 @@ test("an item that the response lacks is sent again singly, and responses may ha
   });
   singles.length = 0;
   assertAnswered(await sendBatch(service.url, items(6)), 6);
+  // forebay itself may ask the node for its pending block meanwhile.
+  const balances = singles.filter(({ method }) => method === "eth_getBalance");
   assert.deepEqual(
-    singles.map(({ params }) => params[0]),
+    balances.map(({ params }) => params[0]),
     [address(3)],
   );
 });
