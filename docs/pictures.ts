@@ -61,6 +61,8 @@ const { url, opsUrl, ...service } = await createService(
       { name: "b", url: devnet.url },
     ],
     forks: "prague",
+    // anvil seals a block with another random value than its pending block has.
+    quirks: { anvilDepositNonce: true },
     pending: { feeds: devnet.feedUrl === undefined ? [] : [devnet.feedUrl] },
   },
   { cache: { redis: redis.url }, access: { keys: clientKeys } },
