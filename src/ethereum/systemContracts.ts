@@ -14,3 +14,13 @@ export const CONSOLIDATION_REQUESTS: Address = "0x0000bbddc7ce488642fb579f8b00f3
 export const BUILDER_DEPOSITS: Address = "0x0000bff46984e3725691fa540a8c7589300d8282";
 /** EIP-8282 */
 export const BUILDER_EXITS: Address = "0x000064d678505ad48f8ccb093bc65613800e8282";
+
+/** A block may write their storage outside its transactions, also before their fork. */
+export const SYSTEM_CONTRACTS: readonly Address[] = [
+  BEACON_ROOTS,
+  BLOCK_HASHES,
+  WITHDRAWAL_REQUESTS,
+  CONSOLIDATION_REQUESTS,
+  BUILDER_DEPOSITS,
+  BUILDER_EXITS,
+];

@@ -2,14 +2,7 @@ import { type Address, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 import { BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../ethereum/opFees.ts";
 import type { BlobSchedule } from "../../ethereum/rules.ts";
-import {
-  BEACON_ROOTS,
-  BLOCK_HASHES,
-  BUILDER_DEPOSITS,
-  BUILDER_EXITS,
-  CONSOLIDATION_REQUESTS,
-  WITHDRAWAL_REQUESTS,
-} from "../../ethereum/systemContracts.ts";
+import { SYSTEM_CONTRACTS } from "../../ethereum/systemContracts.ts";
 import { isDelegation } from "../../evm/checks/transactionChecks.ts";
 import { type BlockWrites, type MutableAccounts, type MutableWrites, writesOf } from "../writeSet.ts";
 import { hasAllCreations, mayLeaveOutAccounts } from "./leftOutAccounts.ts";
@@ -178,11 +171,6 @@ export const composeTrace = (parts: TraceParts): BlockWrites => {
   composition.finish(block, contracts);
   return composition.accounts;
 };
-
-/** Contracts whose storage a block writes outside its transactions, in any block and also before their fork. */
-const SYSTEM_CONTRACTS = [
-  ...[BEACON_ROOTS, BLOCK_HASHES, WITHDRAWAL_REQUESTS, CONSOLIDATION_REQUESTS, BUILDER_DEPOSITS, BUILDER_EXITS],
-];
 
 /** Accounts of the OP stack that collect fees. Other chains have nothing at these addresses. */
 const FEE_VAULTS: readonly Address[] = [
